@@ -1,0 +1,34 @@
+"""Webhook delivery whose every operation is an entry of one tamper-evident log."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dispatcher.audit.heads import head
+    from dispatcher.core.policy import PROMISED, STANDARD, RetryPolicy
+    from dispatcher.simulate import run
+
+# Imported when first used: a command that only parses its arguments never waits for SQLAlchemy.
+_HOMES = {
+    "PROMISED": "dispatcher.core.policy",
+    "RetryPolicy": "dispatcher.core.policy",
+    "STANDARD": "dispatcher.core.policy",
+    "head": "dispatcher.audit.heads",
+    "run": "dispatcher.simulate",
+}
+
+__all__ = ["PROMISED", "STANDARD", "RetryPolicy", "head", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'dispatcher' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(home), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

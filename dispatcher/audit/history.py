@@ -1,0 +1,104 @@
+"""What happened, entry by entry."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, assert_never
+
+import msgspec
+
+from dispatcher.core.entries import (
+    AttemptRecorded,
+    AttemptReleased,
+    Body,
+    Cancelled,
+    EndpointDisabled,
+    EndpointEnabled,
+    EndpointRegistered,
+    EndpointUpdated,
+    Enqueued,
+    Entry,
+    LogOpened,
+    PayloadErased,
+    Revived,
+)
+from dispatcher.errors import NotFound
+from dispatcher.log.open import Database, Target
+from dispatcher.log.read import LogRow, entry_of, rows_of
+
+
+def history(database: Target, delivery_id: str) -> list[LogRow]:
+    """Every entry of one delivery, in order. Raises NotFound when there is none."""
+    with Database(database, "read") as opened, opened.read() as connection:
+        found = rows_of(connection, delivery_id)
+    if not found:
+        raise unknown_delivery(delivery_id)
+    return found
+
+
+def unknown_delivery(delivery_id: str) -> NotFound:
+    return NotFound(
+        f"no event {delivery_id!r} was ever enqueued",
+        "Check the id; `dispatcher log tail` shows recent ones.",
+    )
+
+
+def as_json(row: LogRow) -> dict[str, Any]:
+    """A row, its data as the value it stands for, its hash in hex. LogCorrupt when it can't be read."""
+    entry_of(row)
+    return {**row._asdict(), "data": json.loads(row.data), "hash": row.hash.hex()}
+
+
+def sentence(row: LogRow) -> str:
+    """What an entry says, in plain words; times are in the log's unit. LogCorrupt when it can't be read."""
+    return describe(entry_of(row))
+
+
+def describe(entry: Entry) -> str:
+    body = entry.body
+    match body:
+        case AttemptRecorded():
+            return _attempt(body)
+        case Enqueued():
+            return f"enqueued for {entry.endpoint_id}" + (f" in lane {body.lane}" if body.lane else "")
+        case Revived():
+            return "revived, with no attempts, at its original place"
+        case AttemptReleased():
+            return "attempt cut off by an orderly shutdown; it does not count"
+        case Cancelled():
+            return "cancelled"
+        case PayloadErased():
+            return "payload erased"
+        case LogOpened():
+            return f"log opened: {body.kind}, times in {body.unit}"
+        case EndpointRegistered():
+            return f"endpoint {entry.endpoint_id} registered for {body.url}"
+        case EndpointUpdated():
+            return f"endpoint {entry.endpoint_id} changed: {', '.join(_changes(body))}"
+        case EndpointDisabled():
+            return f"endpoint {entry.endpoint_id} disabled: {body.reason}"
+        case EndpointEnabled():
+            revived = ", its dead deliveries revived" if body.replay_dead else ""
+            return f"endpoint {entry.endpoint_id} enabled{revived}"
+        case _:
+            raise AssertionError(f"no words for {type(body).__name__}")
+
+
+def _attempt(attempt: AttemptRecorded) -> str:
+    answer = f"{attempt.status}" if attempt.status else "no answer"
+    if attempt.error:
+        answer += f" ({attempt.error})"
+    match attempt.decision:
+        case "delivered":
+            return f"attempt {attempt.attempt}: {answer}, delivered"
+        case "retry":
+            return f"attempt {attempt.attempt}: {answer}, retry at {attempt.retry_at}"
+        case "dead":
+            why = "no attempt left" if attempt.outcome == "retryable" else "permanent"
+            return f"attempt {attempt.attempt}: {answer}, dead ({why})"
+        case _:
+            assert_never(attempt.decision)
+
+
+def _changes(body: Body) -> list[str]:
+    return [name for name, value in msgspec.structs.asdict(body).items() if value is not msgspec.UNSET]

@@ -1,0 +1,53 @@
+"""`dispatcher db`: care of the database."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from dispatcher.cli.options import common_options
+from dispatcher.cli.output import Output
+from dispatcher.cli.progress import Bar
+
+
+@click.group()
+def db() -> None:
+    """Upgrade the database, or make its derived tables again."""
+
+
+@db.command()
+@common_options
+def upgrade(database: str, out: Output) -> None:
+    """Bring an existing database to this release's schema, in one transaction.
+
+    Prints the schema before and after.
+    """
+    from dispatcher.log.migrate import upgrade as upgrade_schema
+
+    def step(text: str) -> None:
+        if sys.stderr is not None and sys.stderr.isatty():
+            print(f"upgrading to {text}", file=sys.stderr)
+
+    before, after = upgrade_schema(database, step)
+    if out.json:
+        out.document({"from": before, "to": after})
+    else:
+        out.record({"schema before": before, "schema now": after})
+
+
+@db.command()
+@common_options
+def rebuild(database: str, out: Output) -> None:
+    """Make every derived table again from the log, in one transaction. It changes no entry.
+
+    Columns: table, rows written, rows that were wrong before.
+    """
+    from dispatcher.log.rebuild import rebuild as rebuild_tables
+
+    with Bar("folding") as bar:
+        tables = rebuild_tables(database, bar)
+    if out.json:
+        out.document({name: {"rows": rows, "wrong": wrong} for name, (rows, wrong) in tables.items()})
+    else:
+        out.table(("table", "rows", "wrong before"), [(name, *counts) for name, counts in tables.items()])

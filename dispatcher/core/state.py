@@ -1,0 +1,192 @@
+"""The state that the log adds up to, held in memory or fetched as it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from dispatcher.core.entities import Delivery, Endpoint, Lane, StoredDelivery
+from dispatcher.core.entries import Kind
+from dispatcher.core.window import Item, Window
+
+
+class Source(Protocol):
+    """Where a state that was folded earlier is kept. It answers as of one position of the log."""
+
+    def endpoints(self, ids: Iterable[str]) -> Iterable[Endpoint]: ...
+
+    def deliveries(self, ids: Iterable[str]) -> Iterable[StoredDelivery]: ...
+
+    def pending_after(self, endpoint_id: str, lane: str, order: int, limit: int) -> list[StoredDelivery]:
+        """Pending deliveries of a lane, later than order, in order."""
+        ...
+
+    def lanes_after(self, endpoint_id: str, after: Item, limit: int) -> list[Item]:
+        """(resumption, due_at, order, lane) of lanes with something pending, beyond `after`, ascending."""
+        ...
+
+    def dead(self, endpoint_id: str | None) -> Iterable[StoredDelivery]:
+        """Dead deliveries of an endpoint, or of all."""
+        ...
+
+    def due(self, ts: int) -> list[str]:
+        """Enabled endpoints with a lane due by ts."""
+        ...
+
+
+class State:
+    """Endpoints and deliveries by id. What a source has not been asked for is never taken for absent."""
+
+    def __init__(
+        self, kind: Kind, source: Source | None = None, *, position: int = 0, ts: int | None = None
+    ) -> None:
+        self.kind: Kind = kind
+        self.source = source
+        self.position = position
+        """The position of the last entry; 0 for an empty log."""
+        self.ts = ts
+        """The time of the last entry, in the log's unit; None for an empty log."""
+        self.endpoints: dict[str, Endpoint] = {}
+        self.deliveries: dict[str, Delivery] = {}
+        self.dead_ids: dict[str, None] = {}
+        self.dead_loaded = source is None
+        self._absent: set[str] = set()
+
+    def endpoint(self, endpoint_id: str) -> Endpoint | None:
+        found = self.endpoints.get(endpoint_id)
+        if found is None and self.source is not None:
+            self.load_endpoints((endpoint_id,))
+            found = self.endpoints.get(endpoint_id)
+        return found
+
+    def delivery(self, delivery_id: str) -> Delivery | None:
+        found = self.deliveries.get(delivery_id)
+        if found is None and self.source is not None and delivery_id not in self._absent:
+            self.load_deliveries((delivery_id,))
+            found = self.deliveries.get(delivery_id)
+        return found
+
+    def load_endpoints(self, ids: Iterable[str]) -> None:
+        """Fetch in one go what is about to be asked for."""
+        missing = [i for i in ids if i not in self.endpoints]
+        if missing and self.source is not None:
+            for endpoint in self.source.endpoints(missing):
+                self.endpoints[endpoint.id] = endpoint
+
+    def load_deliveries(self, ids: Iterable[str]) -> None:
+        """Fetch in one go what is about to be asked for, and remember which ids do not exist."""
+        missing = [i for i in ids if i not in self.deliveries and i not in self._absent]
+        if missing and self.source is not None:
+            self._admit(self.source.deliveries(missing))
+            self._absent.update(i for i in missing if i not in self.deliveries)
+
+    def lane(self, endpoint: Endpoint, key: str) -> Lane:
+        """An endpoint's lane, made on first use."""
+        lane = endpoint.lanes.get(key)
+        if lane is None:
+            lane = endpoint.lanes[key] = Lane(endpoint, key, Window(complete=not endpoint.stored))
+        return lane
+
+    def head(self, lane: Lane) -> Delivery | None:
+        """The earliest pending delivery of a lane: the only one that may be attempted."""
+        window = lane.pending
+        if window.upto is None and window.heap:
+            delivery = self.deliveries[window.heap[0][1]]
+            if delivery.state == "pending":  # as nearly always
+                return delivery
+        first = window.first(self._is_pending, lambda after, limit: self._fetch_pending(lane, after, limit))
+        return None if first is None else self.deliveries[first[1]]
+
+    def show(self, lane: Lane) -> bool:
+        """Put a lane where its head now belongs in its endpoint's order; whether it moved."""
+        head = self.head(lane)
+        item: Item = () if head is None else (head.resumption, head.due_at, head.order, lane.key)
+        if item == lane.shown:
+            return False
+        lane.shown = item
+        endpoint = lane.endpoint
+        if len(endpoint.lanes) == 1 and not endpoint.stored:
+            endpoint.lane_order.heap.clear()  # it held nothing but where this one lane was before
+        if item:
+            endpoint.lane_order.add(item)
+        return True
+
+    def first_due(self, endpoint: Endpoint) -> tuple[int, int, str] | None:
+        """(due_at, order, lane) of what an endpoint would attempt first, if it were enabled."""
+        first = endpoint.lane_order.first(
+            lambda item: self._is_shown(endpoint, item),
+            lambda after, limit: self._fetch_lanes(endpoint, after, limit),
+        )
+        if first is None:
+            return None
+        resumption, due_at, order, lane = first
+        return (due_at if resumption == endpoint.resumptions else endpoint.resumed_at), order, lane
+
+    def dead(self, endpoint: Endpoint) -> list[Delivery]:
+        """An endpoint's dead deliveries, in the order of their latest death."""
+        if endpoint.stored and not endpoint.dead_loaded and self.source is not None:
+            self._bury(self._admit(self.source.dead(endpoint.id)))
+            endpoint.dead_loaded = True
+        return self._by_death(endpoint.dead_ids)
+
+    def all_dead(self) -> list[Delivery]:
+        """All dead deliveries, in the order of their latest death."""
+        if not self.dead_loaded and self.source is not None:
+            self._bury(self._admit(self.source.dead(None)))
+            self.dead_loaded = True
+        return self._by_death(self.dead_ids)
+
+    def _by_death(self, ids: Iterable[str]) -> list[Delivery]:
+        return sorted((self.deliveries[i] for i in ids), key=lambda delivery: delivery.death or 0)
+
+    def _bury(self, deliveries: Iterable[Delivery]) -> None:
+        for delivery in deliveries:
+            if delivery.state == "dead":
+                delivery.lane.endpoint.dead_ids[delivery.id] = None
+                self.dead_ids[delivery.id] = None
+
+    def _admit(self, stored: Iterable[StoredDelivery]) -> list[Delivery]:
+        """Deliveries for what a source holds: those known here already are newer, and stay."""
+        rows = list(stored)
+        self.load_endpoints({row.endpoint_id for row in rows})
+        admitted = []
+        for row in rows:
+            delivery = self.deliveries.get(row.id)
+            if delivery is None:
+                delivery = self.deliveries[row.id] = Delivery(
+                    row.id,
+                    self.lane(self.endpoints[row.endpoint_id], row.lane),
+                    row.order,
+                    row.due_at,
+                    row.resumption,
+                    row.outcomes,
+                    row.seed,
+                    row.digest,
+                    row.state,
+                    row.attempts,
+                    row.death,
+                    row.last_status,
+                    row.last_error,
+                    row.erased,
+                )
+            admitted.append(delivery)
+        return admitted
+
+    def _is_pending(self, item: Item) -> bool:
+        return self.deliveries[item[1]].state == "pending"
+
+    def _fetch_pending(self, lane: Lane, after: Item, limit: int) -> list[Item]:
+        assert self.source is not None
+        order = after[0] if after else 0
+        stored = self.source.pending_after(lane.endpoint.id, lane.key, order, limit)
+        return [(delivery.order, delivery.id) for delivery in self._admit(stored)]
+
+    def _is_shown(self, endpoint: Endpoint, item: Item) -> bool:
+        lane = self.lane(endpoint, item[3])
+        if lane.shown is None:
+            lane.shown = item
+        return lane.shown == item
+
+    def _fetch_lanes(self, endpoint: Endpoint, after: Item, limit: int) -> list[Item]:
+        assert self.source is not None
+        return self.source.lanes_after(endpoint.id, after, limit)

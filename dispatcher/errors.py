@@ -1,0 +1,119 @@
+"""Everything that can go wrong, in one tree.
+
+DispatcherError
+├── UsageError            the call itself is wrong
+│   ├── NotFound          no such delivery, endpoint, position
+│   └── WrongKind         a simulated log where a live one is meant, or the other way round
+├── StorageError          the database cannot serve
+│   ├── DatabaseMissing   there is none at this place
+│   ├── NotADatabase      the file is something else
+│   ├── UnsupportedDatabase
+│   ├── DatabaseBusy      another process held it past the wait
+│   ├── DatabaseFull      no room left
+│   ├── DatabaseReadOnly
+│   ├── TextDamaged       it holds text that is no text
+│   ├── SchemaTooOld      upgrade it
+│   └── SchemaTooNew      upgrade the program
+└── LogCorrupt            the log does not say what it said when it was written
+
+Each carries a stable `code`, the command line's `exit_code`, and a `remedy`: what to do about it.
+Exit codes: 0 done, 1 a check found something, 2 wrong usage, 3 not found, 4 storage, 5 corrupt log.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class DispatcherError(Exception):
+    """What happened, in one sentence; `remedy` says what to do."""
+
+    code: ClassVar[str] = "error"
+    exit_code: ClassVar[int] = 1
+    remedy: str = ""
+
+    def __init__(self, message: str, remedy: str | None = None) -> None:
+        super().__init__(message)
+        if remedy is not None:
+            self.remedy = remedy
+
+
+class UsageError(DispatcherError):
+    code = "usage"
+    exit_code = 2
+
+
+class NotFound(UsageError):
+    code = "not_found"
+    exit_code = 3
+
+
+class WrongKind(UsageError):
+    code = "wrong_kind"
+    remedy = "Use another database: simulated and live histories never share one."
+
+
+class StorageError(DispatcherError):
+    code = "storage"
+    exit_code = 4
+    remedy = "Nothing was changed; look at the database's disk and permissions, then try again."
+
+
+class DatabaseMissing(StorageError):
+    code = "database_missing"
+    remedy = (
+        "Name an existing one with --database or DISPATCHER_DATABASE, or make one with `dispatcher run FILE`."
+    )
+
+
+class NotADatabase(StorageError):
+    code = "not_a_database"
+    remedy = "Name a SQLite file, or a path where none exists yet."
+
+
+class UnsupportedDatabase(StorageError):
+    code = "unsupported_database"
+    remedy = "Name a path to a SQLite file, or a URL such as sqlite:///dispatcher.db."
+
+
+class DatabaseBusy(StorageError):
+    code = "database_busy"
+    remedy = "Nothing was changed; find the process that holds a write transaction open, then try again."
+
+
+class DatabaseFull(StorageError):
+    code = "database_full"
+    remedy = "Nothing was changed; make room on the disk, then try again."
+
+
+class DatabaseReadOnly(StorageError):
+    code = "database_read_only"
+    remedy = "Nothing was changed; give this user write access to the file and its folder."
+
+
+class TextDamaged(StorageError):
+    code = "text_damaged"
+    remedy = "Run `dispatcher log verify`, which names the entry or row, and compare the file with a backup."
+
+
+class SchemaTooOld(StorageError):
+    code = "schema_too_old"
+    remedy = "Back the database up, then run `dispatcher db upgrade`."
+
+
+class SchemaTooNew(StorageError):
+    code = "schema_too_new"
+    remedy = "Nothing was changed; install a newer release of webhook-dispatcher."
+
+
+class LogCorrupt(DispatcherError):
+    """Carries the first position that is wrong."""
+
+    code = "log_corrupt"
+    exit_code = 5
+    remedy = "Keep the file as it is; compare it with a backup, and with a kept head (`log verify --head`)."
+
+    def __init__(self, position: int, message: str) -> None:
+        super().__init__(f"position {position}: {message}")
+        self.position = position
+        self.message = message

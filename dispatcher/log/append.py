@@ -1,0 +1,113 @@
+"""Writing to the log: operations in, entries and changed views out, all in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import Connection
+
+from dispatcher.core.decide import decide
+from dispatcher.core.entities import Delivery, Endpoint
+from dispatcher.core.entries import Entry, Kind, encode_body
+from dispatcher.core.evolve import evolve
+from dispatcher.core.merkle import Frontier, leaf_hash
+from dispatcher.core.operations import AnyOperation, Refusal
+from dispatcher.core.state import State
+from dispatcher.errors import WrongKind
+from dispatcher.log.open import Database
+from dispatcher.log.read import last_entry, load_frontier, log_kind
+from dispatcher.log.schema import log as log_table
+from dispatcher.log.schema import tiles as tiles_table
+from dispatcher.log.views import Row, ViewSource, insert, write_changes
+
+ROWS_PER_INSERT = 5000
+
+_INSERT_ENTRY = insert(log_table)
+_INSERT_TILE = insert(tiles_table)
+
+
+class Appender:
+    """One transaction on the log, which holds the log's lock. Made by `appending`."""
+
+    def __init__(self, connection: Connection, kind: Kind) -> None:
+        self._connection = connection
+        self._begun_at, ts = last_entry(connection)
+        source = ViewSource(connection) if self._begun_at else None
+        self.state = State(kind, source, position=self._begun_at, ts=ts)
+        self._frontier: Frontier | None = None
+        self._rows: list[Row] = []
+        self._leaves: list[bytes] = []
+        self._deliveries: dict[int, Delivery] = {}
+        self._endpoints: dict[str, Endpoint] = {}
+        self.on_change: Callable[[Delivery | Endpoint], None] = _ignore
+        """Told of each delivery or endpoint that an entry changed."""
+
+    def apply(self, operation: AnyOperation, ts: int) -> list[Entry] | Refusal:
+        """Decide an operation at ts (the log's unit), and append what comes of it unless it is refused."""
+        decided = decide(self.state, operation, ts)
+        if not isinstance(decided, Refusal):
+            for entry in decided:
+                self._append(entry)
+        return decided
+
+    def _append(self, entry: Entry) -> None:
+        changed = evolve(self.state, entry)
+        if isinstance(changed, Delivery):
+            self._deliveries[changed.order] = changed
+            self.on_change(changed)
+        elif changed is not None:
+            self._endpoints[changed.id] = changed
+            self.on_change(changed)
+        position = self.state.position
+        body = entry.body
+        entry_type = type(body).__name__
+        data = encode_body(body)
+        ts, endpoint_id, delivery_id = entry.ts, entry.endpoint_id, entry.delivery_id
+        leaf = leaf_hash(position, ts, entry_type, body.VERSION, endpoint_id, delivery_id, data)
+        self._leaves.append(leaf)
+        self._rows.append(
+            (position, ts, entry_type, body.VERSION, endpoint_id, delivery_id, data.decode(), leaf)
+        )
+        if len(self._rows) >= ROWS_PER_INSERT:
+            self._insert()
+
+    def _insert(self) -> None:
+        if not self._rows:
+            return
+        if self._frontier is None:
+            self._frontier = load_frontier(self._connection, self._begun_at)
+        self._connection.exec_driver_sql(_INSERT_ENTRY, self._rows)
+        completed = self._frontier.extend(self._leaves)
+        if completed:
+            self._connection.exec_driver_sql(_INSERT_TILE, [tuple(tile) for tile in completed])
+        self._rows = []
+        self._leaves = []
+
+    def finish(self) -> None:
+        """Write what is still in memory; the caller commits."""
+        self._insert()
+        deliveries = self._deliveries.values()
+        lanes = {id(delivery.lane): delivery.lane for delivery in deliveries}.values()
+        self._endpoints.update((lane.endpoint.id, lane.endpoint) for lane in lanes)
+        changes = deliveries, lanes, self._endpoints.values()
+        write_changes(self._connection, self.state, changes, self._begun_at)
+
+
+def _ignore(changed: Delivery | Endpoint) -> None:
+    """Nobody follows the changes."""
+
+
+@contextmanager
+def appending(database: Database, kind: Kind) -> Iterator[Appender]:
+    """Hold the log's lock for a block: all that it applied is durable when the block ends, or none of it.
+
+    Raises WrongKind when the log is of the other kind.
+    """
+    with database.write() as connection:
+        found = log_kind(connection)
+        if found not in (None, kind):
+            raise WrongKind(f"{database.place} holds a {found} log, not a {kind} one")
+        appender = Appender(connection, kind)
+        yield appender
+        appender.finish()

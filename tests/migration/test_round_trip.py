@@ -1,0 +1,160 @@
+"""Up, down and up again, from every revision: nothing is lost, and the log stays protected."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
+
+from dispatcher import run
+from dispatcher.audit.verify import verify
+from dispatcher.log import migrate
+from tests.migration import databases
+from tests.migration.conftest import NEXT, NEXT_SCRIPT
+from tests.migration.databases import APPLICATION, CONTINUED, HISTORY, USED, Contents
+
+every_revision = pytest.mark.parametrize("revision", sorted(migrate.known_revisions()))
+first_revision = "0001"
+
+
+@every_revision
+def test_a_populated_database_survives_up_down_up(revision: str, tmp_path: Path) -> None:
+    _up_down_up(tmp_path / "app.db", revision)
+
+
+@every_revision
+def test_a_log_written_since_survives_down_and_up(revision: str, tmp_path: Path) -> None:
+    _down_up(tmp_path / "app.db", revision)
+
+
+def test_these_tests_reach_the_revisions_to_come(release: Callable[[str], None], tmp_path: Path) -> None:
+    release(NEXT_SCRIPT)
+    _up_down_up(tmp_path / "app.db", NEXT)
+    _down_up(tmp_path / "other.db", NEXT)
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "DELETE FROM customers WHERE id = 2",
+        "DELETE FROM dispatcher_endpoints WHERE endpoint_id = 'mail'",
+        "DROP TRIGGER dispatcher_log_no_delete",
+        "DELETE FROM sqlite_sequence",
+    ],
+)
+def test_these_tests_would_notice_a_loss(harm: str, release: Callable[[str], None], tmp_path: Path) -> None:
+    release(NEXT_SCRIPT.replace("\n\n\ndef downgrade", f'\n    op.execute("{harm}")\n\n\ndef downgrade'))
+    with pytest.raises(AssertionError):
+        _up_down_up(tmp_path / "app.db", NEXT)
+
+
+def test_a_log_with_entries_is_not_taken_away(tmp_path: Path) -> None:
+    database = tmp_path / "app.db"
+    databases.make(database, APPLICATION)
+    databases.upgrade(database, first_revision)
+    databases.populate(database, first_revision)
+    before = databases.contents(database)
+    with pytest.raises(CommandError, match="dispatcher_log holds entries"):
+        databases.downgrade(database, "base")
+    assert databases.contents(database) == before
+
+
+def test_without_entries_the_dispatchers_own_objects_go_and_nothing_else(tmp_path: Path) -> None:
+    database = tmp_path / "app.db"
+    databases.make(database, APPLICATION)
+    before = databases.contents(database)
+    databases.upgrade(database, first_revision)
+    databases.downgrade(database, "base")
+    assert databases.contents(database) == before
+    assert run(HISTORY, database)[0] is True, "and a log can be made there again"
+
+
+@every_revision
+def test_the_rows_kept_for_a_revision_are_a_log_that_this_release_continues(
+    revision: str, tmp_path: Path
+) -> None:
+    database = tmp_path / "kept.db"
+    databases.upgrade(database, revision)
+    databases.make(database, databases.rows_kept(revision).read_text(encoding="utf-8"))
+    migrate.upgrade(database)
+    assert verify(database).findings == [], "before its release: python -m tests.migration.databases"
+    assert run(CONTINUED, database) == run([*HISTORY, *CONTINUED])[len(HISTORY) :]
+
+
+def _up_down_up(database: Path, revision: str) -> None:
+    """From the revision before, with data, to this one, back, and here again."""
+    before = _before(revision)
+    databases.make(database, APPLICATION)
+    if before is not None:
+        databases.upgrade(database, before)
+        databases.make(database, databases.rows_kept(before).read_text(encoding="utf-8"))
+        databases.make(database, USED)
+    old = databases.contents(database)
+    databases.upgrade(database, revision)
+    new = databases.contents(database)
+    _assert_nothing_lost(old, new)
+    databases.downgrade(database, before or "base")
+    assert databases.contents(database) == old
+    databases.upgrade(database, revision)
+    assert databases.contents(database) == new
+    if before is not None:
+        _assert_positions_are_never_reused(database)
+
+
+def _down_up(database: Path, revision: str) -> None:
+    """From this revision, with data that was written in it, to the one before, and here again."""
+    databases.make(database, APPLICATION)
+    databases.upgrade(database, revision)
+    databases.populate(database, revision)
+    databases.make(database, USED)
+    new = databases.contents(database)
+    before = _before(revision)
+    if before is not None:
+        databases.downgrade(database, before)
+        _assert_nothing_lost(databases.contents(database), new)
+        databases.upgrade(database, revision)
+        assert databases.contents(database) == new
+    _assert_positions_are_never_reused(database)
+    if revision == databases.newest_revision():
+        assert run(CONTINUED, database) == run([*HISTORY, *CONTINUED])[len(HISTORY) :]
+
+
+def _before(revision: str) -> str | None:
+    found = ScriptDirectory(str(migrate.SCRIPTS)).get_revision(revision).down_revision
+    assert found is None or isinstance(found, str), "revisions are one line, without branches"
+    return found
+
+
+def _assert_nothing_lost(old: Contents, new: Contents) -> None:
+    """The newer schema holds what the older one did: the log and the application's rows to the letter."""
+    assert old.broken_references == new.broken_references == []
+    for table, rows in old.rows.items():
+        assert len(new.rows[table]) == len(rows), table
+        if table == "dispatcher_log" or not table.startswith("dispatcher_"):
+            assert new.rows[table] == rows, table
+    kept = [row for row in old.master if row[0] == "trigger" or not row[1].startswith("dispatcher_")]
+    assert set(kept) <= set(new.master)
+
+
+def _assert_positions_are_never_reused(database: Path) -> None:
+    columns = "ts, type, version, endpoint_id, delivery_id, data, hash"
+    copy = f"SELECT {{}}, {columns} FROM dispatcher_log ORDER BY position DESC LIMIT 1"
+    before = databases.contents(database)
+    with closing(sqlite3.connect(database)) as connection:
+        (top,) = connection.execute("SELECT max(position) FROM dispatcher_log").fetchone()
+        for forbidden in (
+            f"DELETE FROM dispatcher_log WHERE position = {top}",
+            f"UPDATE dispatcher_log SET ts = ts + 1 WHERE position = {top}",
+            f"INSERT INTO dispatcher_log (position, {columns}) {copy.format('position')}",
+            f"INSERT OR REPLACE INTO dispatcher_log (position, {columns}) {copy.format('position')}",
+            f"INSERT INTO dispatcher_log (position, {columns}) {copy.format('position + 2')}",
+            f"INSERT INTO dispatcher_log (position, {columns}) {copy.format('NULL')}",
+        ):
+            with pytest.raises(sqlite3.IntegrityError, match="dispatcher_log: "):
+                connection.execute(forbidden)
+    assert databases.contents(database) == before
