@@ -113,10 +113,15 @@ class State:
 
     def first_due(self, endpoint: Endpoint) -> tuple[int, int, str] | None:
         """(due_at, order, lane) of what an endpoint would attempt first, if it were enabled."""
-        first = endpoint.lane_order.first(
-            lambda item: self._is_shown(endpoint, item),
-            lambda after, limit: self._fetch_lanes(endpoint, after, limit),
-        )
+        window = endpoint.lane_order
+        first: Item | None
+        if window.upto is None and window.heap and self._is_shown(endpoint, window.heap[0]):
+            first = window.heap[0]  # as nearly always
+        else:
+            first = window.first(
+                lambda item: self._is_shown(endpoint, item),
+                lambda after, limit: self._fetch_lanes(endpoint, after, limit),
+            )
         if first is None:
             return None
         resumption, due_at, order, lane = first

@@ -17,14 +17,8 @@ from dispatcher.core.state import State
 from dispatcher.errors import WrongKind
 from dispatcher.log.open import Database
 from dispatcher.log.read import last_entry, load_frontier, log_kind
-from dispatcher.log.schema import log as log_table
-from dispatcher.log.schema import tiles as tiles_table
-from dispatcher.log.views import Row, ViewSource, insert, write_changes
-
-ROWS_PER_INSERT = 5000
-
-_INSERT_ENTRY = insert(log_table)
-_INSERT_TILE = insert(tiles_table)
+from dispatcher.log.views import Row, ViewSource, write_changes
+from dispatcher.log.writer import ROWS_PER_STEP, LogWriter
 
 
 class Appender:
@@ -35,6 +29,7 @@ class Appender:
         self._begun_at, ts = last_entry(connection)
         source = ViewSource(connection) if self._begun_at else None
         self.state = State(kind, source, position=self._begun_at, ts=ts)
+        self._writer = LogWriter(connection)
         self._frontier: Frontier | None = None
         self._rows: list[Row] = []
         self._leaves: list[bytes] = []
@@ -69,29 +64,30 @@ class Appender:
         self._rows.append(
             (position, ts, entry_type, body.VERSION, endpoint_id, delivery_id, data.decode(), leaf)
         )
-        if len(self._rows) >= ROWS_PER_INSERT:
+        if len(self._rows) == ROWS_PER_STEP:
             self._insert()
 
     def _insert(self) -> None:
-        if not self._rows:
-            return
         if self._frontier is None:
             self._frontier = load_frontier(self._connection, self._begun_at)
-        self._connection.exec_driver_sql(_INSERT_ENTRY, self._rows)
-        completed = self._frontier.extend(self._leaves)
-        if completed:
-            self._connection.exec_driver_sql(_INSERT_TILE, [tuple(tile) for tile in completed])
+        self._writer.insert(self._rows, self._frontier.extend(self._leaves))
         self._rows = []
         self._leaves = []
 
     def finish(self) -> None:
         """Write what is still in memory; the caller commits."""
-        self._insert()
+        if self._rows:
+            self._insert()
+        self._writer.wait()
         deliveries = self._deliveries.values()
         lanes = {id(delivery.lane): delivery.lane for delivery in deliveries}.values()
         self._endpoints.update((lane.endpoint.id, lane.endpoint) for lane in lanes)
         changes = deliveries, lanes, self._endpoints.values()
         write_changes(self._connection, self.state, changes, self._begun_at)
+
+    def close(self) -> None:
+        """Nothing goes on after this, whether it was finished or not."""
+        self._writer.close()
 
 
 def _ignore(changed: Delivery | Endpoint) -> None:
@@ -109,5 +105,8 @@ def appending(database: Database, kind: Kind) -> Iterator[Appender]:
         if found not in (None, kind):
             raise WrongKind(f"{database.place} holds a {found} log, not a {kind} one")
         appender = Appender(connection, kind)
-        yield appender
-        appender.finish()
+        try:
+            yield appender
+            appender.finish()
+        finally:
+            appender.close()

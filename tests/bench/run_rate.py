@@ -46,6 +46,7 @@ def insert_bare(path: Path, tables: Tables) -> None:
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA cache_spill = OFF")
         connection.execute("BEGIN IMMEDIATE")
         for statement in sqlite_script():
             connection.execute(statement)

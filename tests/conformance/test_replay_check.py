@@ -17,6 +17,7 @@ from dispatcher.audit.replay import check, replay
 from dispatcher.audit.verify import verify
 from dispatcher.core.operations import AnyOperation, Enqueue, Erase, Record, Register, Revive
 from dispatcher.core.policy import PROMISED
+from dispatcher.errors import LogCorrupt
 from dispatcher.log.append import appending
 from dispatcher.log.open import Database
 from dispatcher.log.read import LogRow
@@ -240,9 +241,37 @@ def test_replay_tells_every_attempt_as_run_did(file: Path) -> None:
     attempts = list(replay(file))
     assert [attempt.record for attempt in attempts] == told
     assert [attempt.position for attempt in attempts] == [9, 10, 11, 13, 14, 15, 19, 20]
+    assert [attempt.endpoint_id for attempt in attempts] == list("abcaabab")
+    assert [attempt.event_id for attempt in attempts] == list("mopmnono")
     assert [attempt.ts for attempt in attempts] == [0, 0, 0, 30, 30, 30, 50, 90]
     assert [attempt.record for attempt in replay(file, until=10)] == told[:2]
     assert [attempt.record for attempt in replay(file, until_ts=30)] == told[:6]
+
+
+UNREADABLE = {
+    "a type of another release": {"type": "Redirected"},
+    "a version of another release": {"version": 2},
+    "data that is no JSON": {"data": "{"},
+    "data that its type does not allow": {"data": '{"attempt":"1"}'},
+}
+
+
+@pytest.mark.parametrize("unreadable", UNREADABLE)
+def test_an_entry_that_cannot_be_read_stops_loudly_with_its_position(file: Path, unreadable: str) -> None:
+    run(HISTORY, file)
+
+    def change(rows: list[LogRow]) -> list[LogRow]:
+        rows[12] = rows[12]._replace(**UNREADABLE[unreadable])  # type: ignore[arg-type]
+        return rows
+
+    rewrite(file, change)
+    with pytest.raises(LogCorrupt) as caught:
+        check(file)
+    assert caught.value.position == 13
+    with pytest.raises(LogCorrupt) as caught:
+        list(replay(file))
+    assert caught.value.position == 13
+    assert len(list(replay(file, until=12))) == 3
 
 
 def _live(file: Path, *operations: AnyOperation) -> None:

@@ -11,6 +11,7 @@ import pytest
 from dispatcher import head
 from dispatcher.audit.verify import verify
 from dispatcher.core.entries import Kind
+from dispatcher.errors import LogCorrupt
 from tests.forgery import ENTRIES, forge, make, of_the_log, rows_of_log
 from tests.ramdisk import ramdisk
 
@@ -200,6 +201,12 @@ def test_without_one_of_its_tiles_a_log_has_the_same_head(file: Path, number: in
     kept = head(file)
     forge(file, f"DELETE FROM dispatcher_tiles WHERE number = {number}")
     assert head(file) == kept
+
+
+def test_a_log_with_a_gap_has_no_head(file: Path) -> None:
+    forge(file, f"DELETE FROM dispatcher_log WHERE position = {AFTER_THE_TILES}")
+    with pytest.raises(LogCorrupt):
+        head(file)
 
 
 def test_findings_come_in_the_order_of_their_positions(file: Path) -> None:

@@ -84,6 +84,18 @@ def test_a_missing_row_is_found(file: Path, table: str) -> None:
     assert found[0].message.endswith("is missing")
 
 
+def test_the_row_is_named_by_what_it_is_of(file: Path) -> None:
+    with closing(connect(file)) as connection:
+        (delivery,) = connection.execute(
+            f"SELECT delivery_id FROM dispatcher_deliveries WHERE position = {LAST_DEAD}"
+        ).fetchone()
+    for table, named in [("dispatcher_endpoints", "b"), ("dispatcher_lanes", "b")]:
+        forge(file, f"DELETE FROM {table} WHERE {ROWS[table]}")
+        assert any(f"{table}: the row of {named!r} is missing" in f.message for f in verify(file).findings)
+    forge(file, f"DELETE FROM dispatcher_deliveries WHERE position = {LAST_DEAD}")
+    assert any(f"the row of {delivery!r} is missing" in f.message for f in verify(file).findings)
+
+
 @pytest.mark.parametrize("table", ROWS)
 def test_missing_rows_are_all_found(file: Path, table: str) -> None:
     with closing(connect(file)) as connection:
