@@ -63,14 +63,18 @@ def check(
     """Decide everything again from the recorded facts, under the policies in force at the time.
 
     Returns the first entry that differs from what the rules make of those before it, or None. In a simulated
-    log, what was attempted, when, and with which status is decided again as well.
+    log, what was attempted, when, and with which status is decided again as well. An operation whose entries
+    go on past `until` is checked whole.
     """
     with Database(database, "read") as opened, opened.read() as connection:
         state = new_state(connection)
     agenda = Agenda(state)
-    recorded = Recorded(entry for _, entry in _entries(database, until, until_ts, progress))
+    recorded = Recorded(entry for _, entry in _entries(database, None, until_ts, progress))
     with paused_collector():
-        while (operation := next_operation(recorded, state.kind)) is not None:
+        while until is None or state.position < until:
+            operation = next_operation(recorded, state.kind)
+            if operation is None:
+                break
             finding = _check(state, agenda, operation, recorded)
             if finding is not None:
                 return finding

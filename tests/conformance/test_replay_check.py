@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dispatcher import run
+from dispatcher import head, run
 from dispatcher.audit.finding import Finding
 from dispatcher.audit.replay import check, replay
 from dispatcher.audit.verify import verify
@@ -311,3 +311,12 @@ def test_a_payload_erased_twice_is_found_and_the_check_ends(file: Path) -> None:
     rewrite(file, lambda rows: [*rows, rows[-1]])
     with _five_seconds_of_work():
         assert _position(check(file)) == last + 1
+
+
+def test_a_check_that_ends_within_an_operation_finds_nothing_wrong(tmp_path: Path) -> None:
+    """Enabling with replay is several entries: up to any of them the log is as the rules made it."""
+    file = tmp_path / "log.db"
+    operations = [["register", 0, "a", "u"], *(["enqueue", 0, "a", f"m-{n}", [404]] for n in range(3))]
+    run([*operations, ["process", 0], ["disable", 1, "a"], ["enable", 2, "a", True]], file)
+    entries = int(head(file).partition(":")[0])
+    assert [check(file, until=position) for position in range(entries + 1)] == [None] * (entries + 1)
