@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dispatcher.audit.heads import head
     from dispatcher.core.policy import PROMISED, STANDARD, RetryPolicy
+    from dispatcher.delivery.verify import verify_webhook
     from dispatcher.simulate import run
 
 # Imported when first used: a command that only parses its arguments never waits for SQLAlchemy.
@@ -17,9 +18,10 @@ _HOMES = {
     "STANDARD": "dispatcher.core.policy",
     "head": "dispatcher.audit.heads",
     "run": "dispatcher.simulate",
+    "verify_webhook": "dispatcher.delivery.verify",
 }
 
-__all__ = ["PROMISED", "STANDARD", "RetryPolicy", "head", "run"]
+__all__ = ["PROMISED", "STANDARD", "RetryPolicy", "head", "run", "verify_webhook"]
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,8 @@
 DispatcherError
 ├── UsageError            the call itself is wrong
 │   ├── NotFound          no such delivery, endpoint, position
-│   └── WrongKind         a simulated log where a live one is meant, or the other way round
+│   ├── WrongKind         a simulated log where a live one is meant, or the other way round
+│   └── (delivery.refusals) a url, header, secret or signature that is not accepted
 ├── StorageError          the database cannot serve
 │   ├── DatabaseMissing   there is none at this place
 │   ├── NotADatabase      the file is something else

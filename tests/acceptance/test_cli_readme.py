@@ -51,10 +51,10 @@ def test_every_column_of_every_table_is_explained(readme: str) -> None:
         assert not missing, table.name
 
 
-def test_the_python_example_runs(readme: str, tmp_path: Path) -> None:
-    (example,) = re.findall(r"^```python\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)
+def test_the_python_examples_run(readme: str, tmp_path: Path) -> None:
+    examples = re.findall(r"^```python\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)
     done = subprocess.run(
-        [sys.executable, "-c", example],
+        [sys.executable, "-c", "\n".join(examples)],
         cwd=tmp_path,
         env=environment(),
         capture_output=True,

@@ -17,12 +17,14 @@ LAYERS: dict[str, set[str]] = {
     "core": set(),
     "log": {"core"},
     "delivery": {"core"},
+    # A transport for tests, of others too.
+    "testing": {"core", "delivery"},
     "worker": {"core", "log", "delivery"},
     "audit": {"core", "log"},
     "simulate": {"core", "log", "audit"},
     "live": {"core", "log", "audit"},
     # The public names; `from dispatcher import run`.
-    "__init__": {"core", "log", "audit", "simulate", "live"},
+    "__init__": {"core", "log", "audit", "delivery", "simulate", "live"},
     "api": {"core", "log", "delivery", "worker", "audit", "simulate", "live", "__init__"},
     "cli": {"core", "log", "delivery", "worker", "audit", "simulate", "live", "__init__", "api"},
     "__main__": {"cli"},
