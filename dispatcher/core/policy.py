@@ -9,6 +9,9 @@ from msgspec import Struct
 
 OutcomeClass = Literal["success", "retryable", "permanent"]
 
+LONGEST = 2**53
+"""Of any wait: added to a time within the same bounds it still fits 64 bits."""
+
 # The answers on which a receiver's Retry-After is heard.
 HINTED_STATUSES = frozenset({429, 503})
 
@@ -38,6 +41,8 @@ class RetryPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
             raise ValueError("waits must name at least one wait when there is more than one attempt")
         if any(wait < 1 for wait in self.waits):
             raise ValueError("every wait must be at least 1, so that a retry is due in the future")
+        if max(self.waits, default=0) > LONGEST or self.retry_after_cap > LONGEST:
+            raise ValueError("no wait may be longer than 2**53")
         if not 0 <= self.jitter_percent <= 100:
             raise ValueError(f"jitter_percent must be 0 to 100, not {self.jitter_percent}")
         if self.retry_after_cap < 0:

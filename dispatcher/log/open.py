@@ -150,10 +150,13 @@ class Database:
 
 
 def read_revision(path: str, *, must_exist: bool) -> str | None:
-    """The schema revision of a file, read without changing it; None when no dispatcher log is in it yet."""
+    """The schema revision of a file, read without changing it; None when no dispatcher log is in it yet.
+
+    The file is opened by SQLite alone. When a process closes a file, it gives up every lock that it holds on
+    it, SQLite's too, unless SQLite does the closing: others would then take the database for unused.
+    """
     try:
-        with Path(path).open("rb") as file:
-            start = file.read(20)
+        size = os.stat(path).st_size
     except FileNotFoundError:
         if must_exist:
             raise DatabaseMissing(f"there is no database at {path}") from None
@@ -165,21 +168,13 @@ def read_revision(path: str, *, must_exist: bool) -> str | None:
         return None
     except OSError as error:
         raise NotADatabase(f"{path} cannot be read: {error.strerror}") from None
-    if not start:
+    if not Path(path).is_file():
+        raise NotADatabase(f"{path} is not a file")
+    if size == 0:
         return None
-    if start[:16] != b"SQLite format 3\0":
-        raise NotADatabase(f"{path} is not a SQLite database")
-    if start[18:] == b"\2\2" and not os.path.exists(f"{path}-wal"):
-        # Nobody has it open. Opened in the plain way, even just to be read, it would get two files beside it.
-        try:
-            return _stored_revision(_uri(path, "ro&immutable=1"))
-        except sqlite3.DatabaseError:
-            pass  # Somebody began to, just now.
-    return _stored_revision(_uri(path, "ro"))
-
-
-def _stored_revision(uri: str) -> str | None:
-    connection = sqlite3.connect(uri, uri=True, timeout=BUSY_WAIT_SECONDS)
+    # Whoever may write takes the files beside the database away again; one who only reads leaves them there.
+    mode = "ro" if os.path.exists(f"{path}-wal") else "rw"
+    connection = sqlite3.connect(_uri(path, mode), uri=True, timeout=BUSY_WAIT_SECONDS)
     try:
         known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (VERSION_TABLE,)).fetchone()
         if known is None:

@@ -138,7 +138,7 @@ def _limited(pages: int) -> Callable[[Database], sqlite3.Connection]:
     return limited
 
 
-@pytest.mark.parametrize(("size", "room"), [(400, 0), (12_000, 300)])
+@pytest.mark.parametrize(("size", "room"), [(400, 0), (4_000, 0), (12_000, 300)])
 def test_a_database_that_may_not_grow_loses_nothing(
     folder: Path, size: int, room: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

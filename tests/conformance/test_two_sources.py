@@ -64,7 +64,8 @@ class Both:
     def transact(self, steps: list[Step]) -> None:
         with Database(self.file) as database, appending(database, self.kind) as log:
             agenda = Agenda(log.state)
-            log.on_change = agenda.note
+            if any(isinstance(action, Attempt | Process) for _, action in steps):
+                log.on_change = agenda.note  # others, who follow no changes, leave the same tables
             for later, action in steps:
                 self.ts += later
                 match action:

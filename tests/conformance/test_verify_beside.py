@@ -52,6 +52,9 @@ DAMAGES = {
     "a tile too many": "INSERT INTO dispatcher_tiles VALUES (8, 9, zeroblob(32))",
     "a gap": "DELETE FROM dispatcher_log WHERE position = 300",
     "bytes that are no text": "UPDATE dispatcher_log SET data = CAST(x'ff' AS TEXT) WHERE position = 300",
+    "bytes that are no text in a hash": (
+        "UPDATE dispatcher_log SET hash = CAST(x'ff' AS TEXT) WHERE position = 300"
+    ),
     "a view": "UPDATE dispatcher_endpoints SET pending = 0",
 }
 

@@ -200,3 +200,9 @@ def test_json_with_numbers_that_could_never_work_is_refused() -> None:
     text = msgspec.json.encode(PROMISED).decode().replace('"max_attempts":6', '"max_attempts":0')
     with pytest.raises(msgspec.ValidationError, match="max_attempts"):
         msgspec.json.decode(text, type=RetryPolicy)
+
+
+@pytest.mark.parametrize("field", [{"waits": (2**53 + 1,)}, {"retry_after_cap": 2**53 + 1}])
+def test_a_wait_that_no_due_time_could_hold_is_refused(field: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="2\\*\\*53"):
+        msgspec.structs.replace(PROMISED, **field)
