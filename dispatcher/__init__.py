@@ -9,11 +9,13 @@ if TYPE_CHECKING:
     from dispatcher.audit.heads import head
     from dispatcher.core.policy import PROMISED, STANDARD, RetryPolicy
     from dispatcher.delivery.verify import verify_webhook
+    from dispatcher.live import Dispatcher
     from dispatcher.simulate import run
 
 # Imported when first used: a command that only parses its arguments never waits for SQLAlchemy.
 _HOMES = {
     "PROMISED": "dispatcher.core.policy",
+    "Dispatcher": "dispatcher.live",
     "RetryPolicy": "dispatcher.core.policy",
     "STANDARD": "dispatcher.core.policy",
     "head": "dispatcher.audit.heads",
@@ -21,7 +23,7 @@ _HOMES = {
     "verify_webhook": "dispatcher.delivery.verify",
 }
 
-__all__ = ["PROMISED", "STANDARD", "RetryPolicy", "head", "run", "verify_webhook"]
+__all__ = ["PROMISED", "STANDARD", "Dispatcher", "RetryPolicy", "head", "run", "verify_webhook"]
 
 
 def __getattr__(name: str) -> Any:

@@ -4,6 +4,7 @@ DispatcherError
 ├── UsageError            the call itself is wrong
 │   ├── NotFound          no such delivery, endpoint, position
 │   ├── WrongKind         a simulated log where a live one is meant, or the other way round
+│   └── Refused           the rules do not allow it; `code` says why
 │   └── (delivery.refusals) a url, header, secret or signature that is not accepted
 ├── StorageError          the database cannot serve
 │   ├── DatabaseMissing   there is none at this place
@@ -15,6 +16,11 @@ DispatcherError
 │   ├── TextDamaged       it holds text that is no text
 │   ├── SchemaTooOld      upgrade it
 │   └── SchemaTooNew      upgrade the program
+├── VaultError            what is stored encrypted cannot be read
+│   ├── MasterKeyInvalid  the configured key is none
+│   ├── MasterKeyMissing  it was encrypted under another one
+│   ├── PayloadErased     its key was destroyed
+│   └── VaultDamaged
 └── LogCorrupt            the log does not say what it said when it was written
 
 Each carries a stable `code`, the command line's `exit_code`, and a `remedy`: what to do about it.
@@ -29,7 +35,7 @@ from typing import ClassVar
 class DispatcherError(Exception):
     """What happened, in one sentence; `remedy` says what to do."""
 
-    code: ClassVar[str] = "error"
+    code: str = "error"
     exit_code: ClassVar[int] = 1
     remedy: str = ""
 
@@ -52,6 +58,16 @@ class NotFound(UsageError):
 class WrongKind(UsageError):
     code = "wrong_kind"
     remedy = "Use another database: simulated and live histories never share one."
+
+
+class Refused(UsageError):
+    """An operation that changed nothing; its `code` is the rule's, such as `unknown_endpoint`."""
+
+    remedy = "Nothing was changed."
+
+    def __init__(self, code: str, message: str | None = None) -> None:
+        super().__init__(message or code.replace("_", " "))
+        self.code = code
 
 
 class StorageError(DispatcherError):
@@ -105,6 +121,33 @@ class SchemaTooOld(StorageError):
 class SchemaTooNew(StorageError):
     code = "schema_too_new"
     remedy = "Nothing was changed; install a newer release of webhook-dispatcher."
+
+
+class VaultError(DispatcherError):
+    code = "vault"
+    exit_code = 4
+    remedy = "Nothing was changed."
+
+
+class MasterKeyInvalid(VaultError):
+    code = "master_key_invalid"
+    remedy = "Set DISPATCHER_MASTER_KEY, or the file DISPATCHER_MASTER_KEY_FILE, to 32 bytes in base64."
+
+
+class MasterKeyMissing(VaultError):
+    code = "master_key_missing"
+    remedy = (
+        "Set DISPATCHER_MASTER_KEY or DISPATCHER_MASTER_KEY_FILE to the key that this database was used with."
+    )
+
+
+class PayloadErased(VaultError):
+    code = "payload_erased"
+
+
+class VaultDamaged(VaultError):
+    code = "vault_damaged"
+    remedy = "Run `dispatcher log verify`, and compare the file with a backup."
 
 
 class LogCorrupt(DispatcherError):

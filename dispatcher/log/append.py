@@ -20,17 +20,42 @@ from dispatcher.log.read import last_entry, load_frontier, log_kind
 from dispatcher.log.views import Row, ViewSource, write_changes
 from dispatcher.log.writer import ROWS_PER_STEP, LogWriter
 
+LARGEST_MEMORY = 50_000
+"""Deliveries and endpoints that are kept in memory from one transaction to the next."""
+
+
+class Memory:
+    """What one transaction leaves for the next: good for as long as nobody else appends in between."""
+
+    def __init__(self) -> None:
+        self.state: State | None = None
+        self.frontier: Frontier | None = None
+
+    def keep(self, state: State, frontier: Frontier | None) -> None:
+        small = len(state.deliveries) + len(state.endpoints) <= LARGEST_MEMORY
+        self.state, self.frontier = (state, frontier) if small else (None, None)
+
+    def clear(self) -> None:
+        self.state = self.frontier = None
+
 
 class Appender:
     """One transaction on the log, which holds the log's lock. Made by `appending`."""
 
-    def __init__(self, connection: Connection, kind: Kind) -> None:
-        self._connection = connection
+    def __init__(self, connection: Connection, kind: Kind, memory: Memory) -> None:
+        self.connection = connection
         self._begun_at, ts = last_entry(connection)
         source = ViewSource(connection) if self._begun_at else None
-        self.state = State(kind, source, position=self._begun_at, ts=ts)
+        self._written_to = self._begun_at
         self._writer = LogWriter(connection)
-        self._frontier: Frontier | None = None
+        self.frontier: Frontier | None = None
+        if memory.state is not None and memory.state.position == self._begun_at:
+            self.state = memory.state
+            self.frontier = memory.frontier
+            if self.state.source is not None:
+                self.state.source = source
+        else:
+            self.state = State(kind, source, position=self._begun_at, ts=ts)
         self._rows: list[Row] = []
         self._leaves: list[bytes] = []
         self._deliveries: dict[int, Delivery] = {}
@@ -68,14 +93,14 @@ class Appender:
             self._insert()
 
     def _insert(self) -> None:
-        if self._frontier is None:
-            self._frontier = load_frontier(self._connection, self._begun_at)
-        self._writer.insert(self._rows, self._frontier.extend(self._leaves))
+        if self.frontier is None:
+            self.frontier = load_frontier(self.connection, self._begun_at)
+        self._writer.insert(self._rows, self.frontier.extend(self._leaves))
         self._rows = []
         self._leaves = []
 
     def finish(self) -> None:
-        """Write what is still in memory; the caller commits."""
+        """Write what is still in memory, so that the tables say what the state says; the caller commits."""
         if self._rows:
             self._insert()
         self._writer.wait()
@@ -83,7 +108,9 @@ class Appender:
         lanes = {id(delivery.lane): delivery.lane for delivery in deliveries}.values()
         self._endpoints.update((lane.endpoint.id, lane.endpoint) for lane in lanes)
         changes = deliveries, lanes, self._endpoints.values()
-        write_changes(self._connection, self.state, changes, self._begun_at)
+        write_changes(self.connection, self.state, changes, self._written_to)
+        self._written_to = self.state.position
+        self._deliveries, self._endpoints = {}, {}
 
     def close(self) -> None:
         """Nothing goes on after this, whether it was finished or not."""
@@ -95,18 +122,24 @@ def _ignore(changed: Delivery | Endpoint) -> None:
 
 
 @contextmanager
-def appending(database: Database, kind: Kind) -> Iterator[Appender]:
+def appending(database: Database, kind: Kind, memory: Memory | None = None) -> Iterator[Appender]:
     """Hold the log's lock for a block: all that it applied is durable when the block ends, or none of it.
 
-    Raises WrongKind when the log is of the other kind.
+    A memory is filled and used from call to call. Raises WrongKind when the log is of the other kind.
     """
-    with database.write() as connection:
-        found = log_kind(connection)
-        if found not in (None, kind):
-            raise WrongKind(f"{database.place} holds a {found} log, not a {kind} one")
-        appender = Appender(connection, kind)
-        try:
-            yield appender
-            appender.finish()
-        finally:
-            appender.close()
+    memory = memory or Memory()
+    try:
+        with database.write() as connection:
+            found = log_kind(connection)
+            if found not in (None, kind):
+                raise WrongKind(f"{database.place} holds a {found} log, not a {kind} one")
+            appender = Appender(connection, kind, memory)
+            try:
+                yield appender
+                appender.finish()
+            finally:
+                appender.close()
+    except BaseException:
+        memory.clear()
+        raise
+    memory.keep(appender.state, appender.frontier)

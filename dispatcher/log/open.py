@@ -15,7 +15,7 @@ from sqlalchemy import Connection as Connection
 from sqlalchemy import create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
-from sqlalchemy.pool import NullPool, StaticPool
+from sqlalchemy.pool import NullPool, QueuePool, StaticPool
 
 from dispatcher.errors import (
     DatabaseMissing,
@@ -54,13 +54,16 @@ def sqlite_path(target: Target) -> str | None:
 class Database:
     """One open database: transactions on it, and its name for messages. Close it, or use it in `with`."""
 
-    def __init__(self, target: Target, access: Access = "create", *, tolerant: bool = False) -> None:
+    def __init__(
+        self, target: Target, access: Access = "create", *, tolerant: bool = False, lasting: bool = False
+    ) -> None:
         """Open it, making it first if access is "create" and there is none.
 
         A file is identified before a byte of it is touched: one that is no database, or whose schema is
         too old or too new, is refused and left as it was. "upgrade" takes any file but one that is too new.
 
-        A tolerant one reads text that is no UTF-8 with surrogates in it, where others raise TextDamaged.
+        A lasting one keeps its connections from one transaction to the next, until it is closed. A tolerant
+        one reads text that is no UTF-8 with surrogates in it, where others raise TextDamaged.
         """
         self._tolerant = tolerant
         self.path = sqlite_path(target)
@@ -79,7 +82,7 @@ class Database:
             self._engine = create_engine(
                 "sqlite://",
                 creator=self._connect,
-                poolclass=StaticPool if self.path is None else NullPool,
+                poolclass=StaticPool if self.path is None else QueuePool if lasting else NullPool,
                 hide_parameters=True,
             )
             event.listen(self._engine, "begin", _begin)

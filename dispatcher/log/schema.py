@@ -20,7 +20,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-REVISION = "0001"
+REVISION = "0002"
 """The schema that this release reads and writes."""
 VERSION_TABLE = "dispatcher_alembic_version"
 
@@ -131,6 +131,59 @@ Index(
     sqlite_where=_DEAD,
 )
 Index("dispatcher_deliveries_death", deliveries.c.death, sqlite_where=_DEAD, postgresql_where=_DEAD)
+
+claims = Table(
+    "dispatcher_claims",
+    metadata,
+    Column("fence", Position, primary_key=True, autoincrement=True),
+    Column("endpoint_id", Text, nullable=False),
+    Column("lane", Text, nullable=False),
+    Column("delivery_id", Text, nullable=False),
+    Column("position", BigInteger, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("worker", Text, nullable=False),
+    Column("started_at", BigInteger, nullable=False),
+    Column("leased_until", BigInteger, nullable=False),
+    sqlite_autoincrement=True,
+)
+Index("dispatcher_claims_delivery", claims.c.delivery_id)
+Index("dispatcher_claims_lane", claims.c.endpoint_id, claims.c.lane, unique=True)
+Index("dispatcher_claims_lease", claims.c.leased_until)
+
+vault_keys = Table(
+    "dispatcher_vault_keys",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("key", LargeBinary, nullable=False),
+)
+vault_endpoints = Table(
+    "dispatcher_vault_endpoints",
+    metadata,
+    Column("endpoint_id", Text, primary_key=True),
+    Column("key", LargeBinary, nullable=False),
+    Column("sealed", LargeBinary, nullable=False),
+)
+# The keys stand apart, in a narrow table: overwritten in place, they leave no byte behind.
+payload_keys = Table(
+    "dispatcher_payload_keys",
+    metadata,
+    Column("n", Position, primary_key=True, autoincrement=False),
+    Column("key", LargeBinary, nullable=False),
+)
+payloads = Table(
+    "dispatcher_payloads",
+    metadata,
+    Column("n", Position, primary_key=True, autoincrement=False),
+    Column("sealed", LargeBinary, nullable=False),
+)
+responses = Table(
+    "dispatcher_responses",
+    metadata,
+    Column("n", Position, primary_key=True, autoincrement=False),
+    Column("payload", BigInteger, nullable=False),
+    Column("sealed", LargeBinary, nullable=False),
+)
+Index("dispatcher_responses_payload", responses.c.payload)
 
 VIEW_TABLES = (endpoints, lanes, deliveries)
 

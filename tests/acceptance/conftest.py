@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from dispatcher import run
+from dispatcher.audit.replay import check
+from dispatcher.audit.verify import verify
+from dispatcher.live import Dispatcher
 from tests.acceptance.cli import EXAMPLE
+from tests.acceptance.lively import OPEN, MovedClock
+from tests.acceptance.receiver import Receiver
+from tests.ramdisk import ramdisk
 
 
 @pytest.fixture(scope="session")
@@ -24,3 +31,50 @@ def example(example_database: Path, tmp_path: Path) -> Path:
     """A folder whose dispatcher.db holds the packaged example."""
     shutil.copy(example_database, tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def database(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where a live database will be. What a test leaves there is in order."""
+    for name in ("DISPATCHER_MASTER_KEY", "DISPATCHER_MASTER_KEY_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    with ramdisk() as folder:
+        file = folder / "live.db"
+        yield file
+        assert verify(file).findings == []
+        assert check(file) is None
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    receiver = Receiver()
+    yield receiver
+    receiver.close()
+
+
+@pytest.fixture
+def clock() -> MovedClock:
+    return MovedClock()
+
+
+Opened = Callable[[], Dispatcher]
+
+
+@pytest.fixture
+def opened(database: Path, clock: MovedClock) -> Iterator[Opened]:
+    """Opens another dispatcher on the database."""
+    dispatchers: list[Dispatcher] = []
+
+    def open_one() -> Dispatcher:
+        dispatchers.append(Dispatcher(database, clock=clock, open_networks=OPEN))
+        return dispatchers[-1]
+
+    yield open_one
+    for dispatcher in dispatchers:
+        dispatcher.close()
+
+
+@pytest.fixture
+def live(opened: Opened) -> Dispatcher:
+    """A dispatcher whose time is the clock's."""
+    return opened()

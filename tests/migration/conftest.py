@@ -11,17 +11,17 @@ import pytest
 from dispatcher.log import migrate
 from dispatcher.log import open as opening
 
-NEXT = "0002"
+NEXT = f"{int(max(migrate.known_revisions())) + 1:04}"
 
 # A column, as SQLite adds and drops it without making the table anew, and a table.
-NEXT_SCRIPT = """
+NEXT_SCRIPT = f"""
 \"\"\"Notes.\"\"\"
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002"
-down_revision = "0001"
+revision = "{NEXT}"
+down_revision = "{max(migrate.known_revisions())}"
 
 
 def upgrade():
@@ -37,7 +37,7 @@ def downgrade():
 
 @pytest.fixture
 def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Makes this the release that brings schema 0002, by the given script."""
+    """Makes this the release that brings the schema after the newest, by the given script."""
 
     def make(script: str) -> None:
         scripts = tmp_path / "later release" / "migrations"

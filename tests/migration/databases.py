@@ -63,6 +63,19 @@ INSERT INTO notes SELECT endpoint_id FROM dispatcher_endpoints;
 INSERT INTO dispatcher_tiles (level, number, hash) VALUES (8, 0, zeroblob(32));
 """
 
+# What a live log has beside it: a claim, and sealed things. Whatever the bytes mean, they have to stay.
+HELD = """
+INSERT INTO dispatcher_claims
+SELECT 7, endpoint_id, lane, delivery_id, position, 1, 'host/1', 60, 100 FROM dispatcher_deliveries
+WHERE delivery_id = 'waiting';
+INSERT INTO dispatcher_vault_keys VALUES ('digest', zeroblob(69));
+INSERT INTO dispatcher_vault_endpoints SELECT endpoint_id, zeroblob(69), x'5EA1' FROM dispatcher_endpoints;
+INSERT INTO dispatcher_payload_keys SELECT position, zeroblob(69) FROM dispatcher_deliveries;
+INSERT INTO dispatcher_payloads SELECT position, x'5EA1' FROM dispatcher_deliveries;
+INSERT INTO dispatcher_responses
+SELECT max(position), max(position), x'5EA1' FROM dispatcher_deliveries WHERE attempts > 0;
+"""
+
 MasterRow = tuple[str, str, str, str | None]
 
 
@@ -84,9 +97,10 @@ def newest_revision() -> str:
 
 
 def populate(path: Path, revision: str) -> None:
-    """HISTORY: written by `run` in the newest schema, else as it was kept while this one was the newest."""
+    """HISTORY and HELD: as written in the newest schema, else as kept while this one was the newest."""
     if revision == newest_revision():
         run(HISTORY, path)
+        make(path, HELD)
     else:
         make(path, rows_kept(revision).read_text(encoding="utf-8"))
 
@@ -98,11 +112,11 @@ def rows_kept(revision: str) -> Path:
 def keep_rows() -> None:
     """Write the rows file of the newest schema: `python -m tests.migration.databases`, before its release."""
     with tempfile.TemporaryDirectory() as folder:
-        run(HISTORY, Path(folder, "log.db"))
+        populate(Path(folder, "log.db"), newest_revision())
         with closing(_connect(Path(folder, "log.db"))) as connection:
             dump = [line for line in connection.iterdump() if line.startswith('INSERT INTO "dispatcher_')]
     rows = [line for line in dump if VERSION_TABLE not in line]
-    note = "-- HISTORY, as `run` wrote it in this schema. Once released it stays: it tests later schemas."
+    note = "-- HISTORY and HELD, as written in this schema. Once released it stays: it tests later schemas."
     rows_kept(newest_revision()).write_text("\n".join([note, *rows, ""]), encoding="utf-8")
 
 

@@ -16,7 +16,7 @@ from dispatcher.audit.verify import verify
 from dispatcher.log import migrate
 from tests.migration import databases
 from tests.migration.conftest import NEXT, NEXT_SCRIPT
-from tests.migration.databases import APPLICATION, CONTINUED, HISTORY, USED, Contents
+from tests.migration.databases import APPLICATION, CONTINUED, HELD, HISTORY, USED, Contents
 
 every_revision = pytest.mark.parametrize("revision", sorted(migrate.known_revisions()))
 first_revision = "0001"
@@ -62,6 +62,33 @@ def test_a_log_with_entries_is_not_taken_away(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="dispatcher_log holds entries"):
         databases.downgrade(database, "base")
     assert databases.contents(database) == before
+
+
+def test_a_vault_with_endpoints_is_not_taken_away(tmp_path: Path) -> None:
+    database = tmp_path / "app.db"
+    databases.upgrade(database, "0002")
+    databases.populate(database, "0002")
+    before = databases.contents(database)
+    with pytest.raises(CommandError, match="the vault holds endpoints"):
+        databases.downgrade(database, "0001")
+    assert databases.contents(database) == before
+
+
+def test_what_is_sealed_and_claimed_survives_the_revisions_to_come(
+    release: Callable[[str], None], tmp_path: Path
+) -> None:
+    database = tmp_path / "app.db"
+    current = databases.newest_revision()
+    databases.upgrade(database, current)
+    databases.populate(database, current)
+    before = databases.contents(database)
+    assert all(before.rows[line.split()[2]] for line in HELD.splitlines() if line.startswith("INSERT"))
+    release(NEXT_SCRIPT)
+    databases.upgrade(database, NEXT)
+    after = databases.contents(database)
+    for table in ("claims", "vault_keys", "vault_endpoints", "payload_keys", "payloads", "responses"):
+        assert after.rows[f"dispatcher_{table}"] == before.rows[f"dispatcher_{table}"]
+    assert after.rows["sqlite_sequence"] == [("dispatcher_claims", 7)], "a fence is never used again"
 
 
 def test_without_entries_the_dispatchers_own_objects_go_and_nothing_else(tmp_path: Path) -> None:
@@ -112,8 +139,10 @@ def _down_up(database: Path, revision: str) -> None:
     databases.upgrade(database, revision)
     databases.populate(database, revision)
     databases.make(database, USED)
-    new = databases.contents(database)
     before = _before(revision)
+    if before is not None:
+        _empty_what_is_not_in(before, database)
+    new = databases.contents(database)
     if before is not None:
         databases.downgrade(database, before)
         _assert_nothing_lost(databases.contents(database), new)
@@ -122,6 +151,17 @@ def _down_up(database: Path, revision: str) -> None:
     _assert_positions_are_never_reused(database)
     if revision == databases.newest_revision():
         assert run(CONTINUED, database) == run([*HISTORY, *CONTINUED])[len(HISTORY) :]
+
+
+def _empty_what_is_not_in(before: str, database: Path) -> None:
+    """A table that the older schema lacks has nowhere to leave its rows."""
+    older = database.with_name("older.db")
+    databases.upgrade(older, before)
+    kept = databases.contents(older).rows
+    for table in databases.contents(database).rows:
+        if table.startswith("dispatcher_") and table not in kept:
+            databases.make(database, f"DELETE FROM {table}")
+            databases.make(database, f"DELETE FROM sqlite_sequence WHERE name = '{table}'")
 
 
 def _before(revision: str) -> str | None:

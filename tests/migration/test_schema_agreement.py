@@ -60,6 +60,8 @@ def test_alembic_finds_nothing_to_change_beside_an_applications_tables(tmp_path:
         "ALTER TABLE dispatcher_endpoints ADD COLUMN note TEXT",
         "ALTER TABLE dispatcher_endpoints DROP COLUMN erase",
         "DROP INDEX dispatcher_lanes_due",
+        "DROP INDEX dispatcher_claims_lane",
+        "DROP TABLE dispatcher_payload_keys",
         "CREATE TABLE dispatcher_notes (n INTEGER PRIMARY KEY)",
     ],
 )

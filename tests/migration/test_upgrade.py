@@ -17,7 +17,7 @@ from dispatcher.errors import DatabaseMissing, NotADatabase, SchemaTooNew, Schem
 from dispatcher.log import migrate
 from dispatcher.log.schema import REVISION
 from tests.migration import databases
-from tests.migration.conftest import NEXT_SCRIPT
+from tests.migration.conftest import NEXT, NEXT_SCRIPT
 from tests.migration.databases import APPLICATION, CONTINUED, HISTORY
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +30,7 @@ def test_an_older_schema_is_refused_with_what_to_do_and_left_as_it_is(
     run(HISTORY, database)
     release(NEXT_SCRIPT)
     before = _files(database)
-    with pytest.raises(SchemaTooOld, match="has schema 0001, this release needs 0002") as refusal:
+    with pytest.raises(SchemaTooOld, match=f"has schema {REVISION}, this release needs {NEXT}") as refusal:
         run(CONTINUED, database)
     assert "dispatcher db upgrade" in refusal.value.remedy
     assert _files(database) == before
@@ -44,8 +44,8 @@ def test_an_older_schema_is_upgraded_and_the_log_goes_on(
     kept = head(database)
     release(NEXT_SCRIPT)
     steps: list[str] = []
-    assert migrate.upgrade(database, steps.append) == ("0001", "0002")
-    assert steps == ["0002: Notes."]
+    assert migrate.upgrade(database, steps.append) == (REVISION, NEXT)
+    assert steps == [f"{NEXT}: Notes."]
     assert head(database) == kept
     assert run(CONTINUED, database) == run([*HISTORY, *CONTINUED])[len(HISTORY) :]
 
@@ -95,7 +95,7 @@ def test_a_newer_schema_that_came_while_waiting_for_the_lock_is_refused(
     release(NEXT_SCRIPT)
     databases.make(database, "UPDATE dispatcher_alembic_version SET version_num = '9999'")
     before = databases.contents(database)
-    monkeypatch.setattr("dispatcher.log.open.read_revision", lambda path, must_exist: "0001")
+    monkeypatch.setattr("dispatcher.log.open.read_revision", lambda path, must_exist: REVISION)
     with pytest.raises(SchemaTooNew):
         migrate.upgrade(database)
     assert databases.contents(database) == before
@@ -108,7 +108,7 @@ def test_an_upgrade_that_fails_changes_nothing(release: Callable[[str], None], t
     release(NEXT_SCRIPT.replace("\n\n\ndef downgrade", "\n    raise ArithmeticError\n\n\ndef downgrade"))
     with pytest.raises(ArithmeticError):
         migrate.upgrade(database)
-    assert databases.contents(database) == before, "neither 0001 nor half of 0002"
+    assert databases.contents(database) == before, "neither the older schemas nor half of the last"
 
 
 @pytest.mark.parametrize("target", [None, ":memory:", "sqlite://"])
@@ -154,7 +154,8 @@ def test_upgrades_at_once_wait_for_each_other_and_one_does_the_work(tmp_path: Pa
             assert process.stdout.readline() == "ready\n"
         connection.execute("COMMIT")
     answers = sorted(process.communicate(timeout=60)[0] for process in processes)
-    assert answers == ["0001 0001\n", "0001 0001\n", "None 0001\n"]
+    found_done = f"{REVISION} {REVISION}\n"
+    assert answers == [found_done, found_done, f"None {REVISION}\n"]
     assert run(HISTORY, database) == run(HISTORY)
 
 

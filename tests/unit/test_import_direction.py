@@ -22,7 +22,7 @@ LAYERS: dict[str, set[str]] = {
     "worker": {"core", "log", "delivery"},
     "audit": {"core", "log"},
     "simulate": {"core", "log", "audit"},
-    "live": {"core", "log", "audit"},
+    "live": {"core", "log", "delivery", "worker", "audit"},
     # The public names; `from dispatcher import run`.
     "__init__": {"core", "log", "audit", "delivery", "simulate", "live"},
     "api": {"core", "log", "delivery", "worker", "audit", "simulate", "live", "__init__"},
@@ -98,6 +98,18 @@ def test_the_rules_need_the_standard_library_and_msgspec_only() -> None:
 def test_only_the_log_speaks_to_a_database() -> None:
     found = [found for found in IMPORTS if found.top in ("sqlalchemy", "sqlite3")]
     assert [wrong for wrong in found if wrong.importer != "log"] == []
+
+
+def test_only_the_seal_and_delivery_import_cryptography() -> None:
+    """What is stored is encrypted in one place; signatures are delivery's."""
+    found = [found for found in IMPORTS if found.top == "cryptography"]
+    assert Path("dispatcher/log/seal.py") in {found.file for found in found}
+    assert [wrong for wrong in found if wrong.importer != "delivery" and wrong.file.name != "seal.py"] == []
+
+
+def test_what_sends_is_imported_by_delivery_only() -> None:
+    found = [found for found in IMPORTS if found.top in ("aiohttp", "aiodns", "yarl", "idna")]
+    assert [wrong for wrong in found if wrong.importer != "delivery"] == []
 
 
 def test_only_migrate_imports_alembic() -> None:

@@ -1,0 +1,166 @@
+"""The one thread of a process that writes: pieces of work that wait are done in one transaction."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar, cast
+
+from dispatcher.core.entries import Entry
+from dispatcher.core.operations import AnyOperation, Refusal
+from dispatcher.core.state import State
+from dispatcher.errors import DatabaseBusy, DispatcherError, Refused, StorageError
+from dispatcher.log.append import Appender, Memory, appending
+from dispatcher.log.clock import Clock
+from dispatcher.log.open import Connection, Database
+
+T = TypeVar("T")
+LARGEST_BATCH = 200
+logger = logging.getLogger("dispatcher.log")
+
+
+class Commit:
+    """What a piece of work may do within its transaction."""
+
+    def __init__(self, log: Appender, now: int) -> None:
+        self._log = log
+        self.now = now
+        """Its time, in the log's unit: never before the log's last entry."""
+
+    @property
+    def connection(self) -> Connection:
+        return self._log.connection
+
+    @property
+    def state(self) -> State:
+        return self._log.state
+
+    def apply(self, operation: AnyOperation) -> list[Entry]:
+        """Append what comes of an operation. Raises Refused, and then has changed nothing."""
+        decided = self._log.apply(operation, self.now)
+        if isinstance(decided, Refusal):
+            raise Refused(decided.code)
+        return decided
+
+    def flush(self) -> None:
+        """Bring the view tables up to the state, for work that reads them."""
+        self._log.finish()
+
+    def extent(self) -> tuple[int, int]:
+        """Another one after every change: entries appended, rows written."""
+        driver = cast(sqlite3.Connection, self.connection.connection.dbapi_connection)
+        return self._log.state.position, driver.total_changes
+
+
+Piece = tuple[Callable[[Commit], Any], Future[Any]]
+
+
+class Committer:
+    """Does pieces of work in the order in which they came, as many in one transaction as are waiting.
+
+    A piece that raises a DispatcherError before it changed anything fails alone. Whatever else goes wrong
+    undoes the whole transaction, and each of its pieces is done once more in one of its own: so a piece may
+    run twice, but what it changed stays once, or not at all if it failed.
+    """
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._memory = Memory()
+        self.listeners: list[Callable[[], None]] = []
+        """Called, in the committer's thread, after each transaction that appended entries."""
+        self._waiting: deque[Piece] = deque()
+        self._changed = threading.Condition()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="dispatcher-committer", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Do what is waiting, then end."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()
+        self._thread.join()
+
+    def submit(self, work: Callable[[Commit], T]) -> Future[T]:
+        """Have work done; the future is done once its transaction is durable.
+
+        Until its turn comes the future can be cancelled, and nothing is done.
+        """
+        future: Future[T] = Future()
+        with self._changed:
+            if self._stopping:
+                raise StorageError("this dispatcher is closed", "Open another one.")
+            self._waiting.append((work, future))
+            self._changed.notify()
+        return future
+
+    def _run(self) -> None:
+        while batch := self._take():
+            error = self._commit(batch)
+            if error is not None:
+                for piece in batch:
+                    # Alone, only the piece that caused it fails again. A database that stayed locked
+                    # would only make each of them wait as long.
+                    final = len(batch) == 1 or isinstance(error, DatabaseBusy)
+                    again = error if final else self._commit([piece])
+                    if again is not None:
+                        piece[1].set_exception(again)
+
+    def _take(self) -> list[Piece]:
+        """What to do next; nothing when there is an end."""
+        batch: list[Piece] = []
+        with self._changed:
+            while not batch:
+                while not self._waiting and not self._stopping:
+                    self._changed.wait()
+                if not self._waiting:
+                    break
+                taken = [self._waiting.popleft() for _ in range(min(len(self._waiting), LARGEST_BATCH))]
+                # From here on it cannot be cancelled any more.
+                batch = [piece for piece in taken if piece[1].set_running_or_notify_cancel()]
+        return batch
+
+    def _commit(self, batch: list[Piece]) -> BaseException | None:
+        """Do a batch; None, or what undid all of it."""
+        results: list[tuple[Any, DispatcherError | None]] = []
+        try:
+            with appending(self._database, "live", self._memory) as log:
+                begun_at, last = log.state.position, log.state.ts
+                now = self._clock.now(last)
+                # Whatever the clock says: entries never go back in time.
+                commit = Commit(log, now if last is None else max(now, last))
+                for work, _ in batch:
+                    before = commit.extent()
+                    try:
+                        results.append((work(commit), None))
+                    except DispatcherError as refused:
+                        if commit.extent() != before:
+                            raise
+                        results.append((None, refused))
+                appended = log.state.position > begun_at
+        except BaseException as error:
+            # Of any kind: whoever waits is answered, and the thread goes on.
+            return error
+        for (_, future), (result, failed) in zip(batch, results, strict=True):
+            if failed is None:
+                future.set_result(result)
+            else:
+                future.set_exception(failed)
+        if appended:
+            self._tell()
+        return None
+
+    def _tell(self) -> None:
+        for listener in tuple(self.listeners):
+            try:
+                listener()
+            except Exception:
+                # All is committed and answered; the next ones need this thread.
+                logger.exception("who is told of new entries failed")

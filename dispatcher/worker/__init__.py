@@ -1,0 +1,1 @@
+"""Claim, send, record: the loop that delivers."""
