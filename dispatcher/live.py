@@ -241,15 +241,19 @@ class Dispatcher:
         return self._committer.submit(work).result()
 
     def status(self, endpoint_id: str, event_id: str, *, tenant: str = "default") -> dict[str, Any]:
-        return standing.status(self._database.path, _name(tenant, endpoint_id, event_id))
+        """How an event stands: state, attempts, when the next is due, what it waits behind. NotFound."""
+        found = standing.status(self._database.path, _name(tenant, endpoint_id, event_id))
+        return _without_tenant(found)
 
     def history(self, endpoint_id: str, event_id: str, *, tenant: str = "default") -> list[dict[str, Any]]:
-        """Every entry about an event, as JSON values."""
+        """Every entry about an event, as JSON values. Raises NotFound."""
         rows = audit_history.history(self._database.path, _name(tenant, endpoint_id, event_id))
-        return [audit_history.as_json(row) for row in rows]
+        return [_without_tenant(audit_history.as_json(row)) for row in rows]
 
     def dead_letters(self, endpoint_id: str, *, tenant: str = "default") -> list[dict[str, Any]]:
-        return standing.dead_letters(self._database.path, _name(tenant, endpoint_id))
+        """An endpoint's dead events, in the order of their latest death. Raises NotFound."""
+        found = standing.dead_letters(self._database.path, _name(tenant, endpoint_id))
+        return [_without_tenant(letter) for letter in found]
 
     def disable(self, endpoint_id: str, reason: str = "requested", *, tenant: str = "default") -> None:
         self._apply(Disable(_name(tenant, endpoint_id), reason))
@@ -389,6 +393,12 @@ def _name(*parts: str) -> str:
         if not isinstance(part, str) or not _ID.fullmatch(part):
             raise Refused("invalid_id", "an id is 1 to 128 of the characters A-Z, a-z, 0-9, _ and -")
     return "/".join(parts)
+
+
+def _without_tenant(shown: dict[str, Any]) -> dict[str, Any]:
+    """Ids as the caller gave them: the log's hold tenant and endpoint, too."""
+    names = ("endpoint_id", "event_id", "delivery_id", "waits_behind")
+    return shown | {name: shown[name].rpartition("/")[2] for name in names if shown.get(name) is not None}
 
 
 def _check(value: Struct) -> None:
