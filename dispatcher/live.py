@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import re
 import secrets
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Struct
 
 from dispatcher.audit import history as audit_history
 from dispatcher.audit import standing
@@ -21,7 +17,7 @@ from dispatcher.core.decide import revivable
 from dispatcher.core.entries import Ordering
 from dispatcher.core.operations import Cancel, Disable, Enable, Enqueue, Register, Revive, Update
 from dispatcher.core.policy import PROMISED, RetryPolicy
-from dispatcher.delivery.attempt import MAX_BODY
+from dispatcher.delivery.accepting import body_of, check_fields, check_name, new_event_id
 from dispatcher.delivery.authentication import Authentication, authentication_header
 from dispatcher.delivery.guard import Guard, check_url
 from dispatcher.delivery.headers import check_headers
@@ -40,10 +36,7 @@ from dispatcher.worker.worker import Worker
 
 UNITS_PER_SECOND = 1000
 REVIVED_AT_ONCE = 500
-MOST_AT_ONCE = 1000
-"""Requests at once, for one endpoint."""
 CHANGEABLE = frozenset({"policy", "order", "concurrency", "disable_when_gone"})
-_ID = re.compile(r"[A-Za-z0-9_-]{1,128}", re.ASCII)
 
 
 class Dispatcher:
@@ -110,7 +103,7 @@ class Dispatcher:
                 url=url, method=method, headers=tuple(headers), authentication=auth, secrets=(Secret(secret),)
             )
         )
-        name = _name(tenant, endpoint_id)
+        name = check_name(tenant, endpoint_id)
         operation = Register(
             endpoint_id=name,
             url=check_url(url, self._guard).origin,
@@ -121,7 +114,7 @@ class Dispatcher:
             disable_when_gone=disable_when_gone,
             actor=actor,
         )
-        _check(operation)
+        check_fields(operation)
 
         def work(commit: Commit) -> None:
             commit.apply(operation)
@@ -145,7 +138,7 @@ class Dispatcher:
         """Change what is named: also policy, order, concurrency, disable_when_gone."""
         if unknown := settings.keys() - CHANGEABLE:
             raise TypeError(f"update() takes no {', '.join(sorted(unknown))}")
-        name = _name(tenant, endpoint_id)
+        name = check_name(tenant, endpoint_id)
         changed: dict[str, Any] = {"url": url, "method": method, "authentication": auth}
         changed["headers"] = None if headers is None else tuple(headers)
         changed = {key: value for key, value in changed.items() if value is not None}
@@ -155,7 +148,7 @@ class Dispatcher:
             settings["url"] = check_url(url, self._guard).origin
             settings["url_digest"] = self._vault.digest("url", url)
         operation = Update(endpoint_id=name, actor=actor, **settings)
-        _check(operation)
+        check_fields(operation)
 
         def work(commit: Commit) -> None:
             if commit.state.endpoint(name) is None:
@@ -176,7 +169,7 @@ class Dispatcher:
         keep_for: int = 24 * 3600,
     ) -> str:
         """Sign with a new secret, for `keep_for` seconds with those before as well; returns the new one."""
-        name, fresh = _name(tenant, endpoint_id), new_secret() if secret is None else secret
+        name, fresh = check_name(tenant, endpoint_id), new_secret() if secret is None else secret
         parse_signer(fresh)
 
         def work(commit: Commit) -> None:
@@ -230,7 +223,7 @@ class Dispatcher:
             for endpoint_id, payload in events
         ]
 
-        endpoints = {_name(tenant, endpoint_id) for endpoint_id, _ in events}
+        endpoints = {check_name(tenant, endpoint_id) for endpoint_id, _ in events}
 
         def work(commit: Commit) -> list[str]:
             # Before the first one changes anything; new ids are refused for no other reason.
@@ -242,24 +235,24 @@ class Dispatcher:
 
     def status(self, endpoint_id: str, event_id: str, *, tenant: str = "default") -> dict[str, Any]:
         """How an event stands: state, attempts, when the next is due, what it waits behind. NotFound."""
-        found = standing.status(self._database.path, _name(tenant, endpoint_id, event_id))
+        found = standing.status(self._database.path, check_name(tenant, endpoint_id, event_id))
         return _without_tenant(found)
 
     def history(self, endpoint_id: str, event_id: str, *, tenant: str = "default") -> list[dict[str, Any]]:
         """Every entry about an event, as JSON values. Raises NotFound."""
-        rows = audit_history.history(self._database.path, _name(tenant, endpoint_id, event_id))
+        rows = audit_history.history(self._database.path, check_name(tenant, endpoint_id, event_id))
         return [_without_tenant(audit_history.as_json(row)) for row in rows]
 
     def dead_letters(self, endpoint_id: str, *, tenant: str = "default") -> list[dict[str, Any]]:
         """An endpoint's dead events, in the order of their latest death. Raises NotFound."""
-        found = standing.dead_letters(self._database.path, _name(tenant, endpoint_id))
+        found = standing.dead_letters(self._database.path, check_name(tenant, endpoint_id))
         return [_without_tenant(letter) for letter in found]
 
     def disable(self, endpoint_id: str, reason: str = "requested", *, tenant: str = "default") -> None:
-        self._apply(Disable(_name(tenant, endpoint_id), reason))
+        self._apply(Disable(check_name(tenant, endpoint_id), reason))
 
     def enable(self, endpoint_id: str, *, replay_dead: bool = False, tenant: str = "default") -> None:
-        name = _name(tenant, endpoint_id)
+        name = check_name(tenant, endpoint_id)
         if replay_dead:
             self._revive_all(name, while_disabled=True)
         self._apply(Enable(name, replay_dead))
@@ -268,9 +261,9 @@ class Dispatcher:
         self, endpoint_id: str, event_ids: Sequence[str] | None = None, *, tenant: str = "default"
     ) -> int:
         """Revive dead events, these or all of an endpoint, in transactions of bounded size; how many."""
-        name = _name(tenant, endpoint_id)
+        name = check_name(tenant, endpoint_id)
         if event_ids is not None:
-            ids = tuple(_name(tenant, endpoint_id, event_id) for event_id in event_ids)
+            ids = tuple(check_name(tenant, endpoint_id, event_id) for event_id in event_ids)
             return self._apply(Revive(name, ids))
         return self._revive_all(name)
 
@@ -298,7 +291,7 @@ class Dispatcher:
         )
 
     def cancel(self, endpoint_id: str, event_id: str, *, tenant: str = "default") -> None:
-        name = _name(tenant, endpoint_id, event_id)
+        name = check_name(tenant, endpoint_id, event_id)
 
         def work(commit: Commit) -> None:
             commit.apply(Cancel(name, in_flight=claims.is_claimed(commit.connection, name)))
@@ -323,14 +316,14 @@ class Dispatcher:
         return HttpTransport(self._guard)
 
     def _apply(self, operation: Disable | Enable | Revive) -> int:
-        _check(operation)
+        check_fields(operation)
         return self._committer.submit(lambda commit: len(commit.apply(operation))).result()
 
     def _checked(self, settings: Settings) -> Settings:
         """Settings that can be sent with. Raises what says why not."""
         if isinstance(settings.url, str):
             check_url(settings.url, self._guard)
-        _check(settings)
+        check_fields(settings)
         check_headers(settings.headers)
         if settings.authentication is not None:
             authentication_header(settings.authentication)
@@ -351,10 +344,10 @@ class Dispatcher:
     ) -> Callable[[Commit], str]:
         """The work of accepting one event: encoded, checked and encrypted before the log's lock is taken."""
         event_id = new_event_id() if event_id is None else event_id
-        endpoint, delivery = _name(tenant, endpoint_id), _name(tenant, endpoint_id, event_id)
+        endpoint, delivery = check_name(tenant, endpoint_id), check_name(tenant, endpoint_id, event_id)
         if content_type is not None:
             headers = (("Content-Type", content_type), *headers)
-        content = Payload(body=_body(payload), headers=check_headers(headers))
+        content = Payload(body=body_of(payload), headers=check_headers(headers))
         plain = encode(content)
         sealed: SealedPayload = self._vault.seal_payload(delivery, plain)
         operation = Enqueue(
@@ -366,7 +359,7 @@ class Dispatcher:
             sealed.digest,
             actor,
         )
-        _check(operation)
+        check_fields(operation)
 
         def work(commit: Commit) -> str:
             known = commit.state.delivery(delivery)
@@ -383,57 +376,7 @@ class Dispatcher:
         return work
 
 
-def new_event_id() -> str:
-    """An id that sorts by the time at which it was made: milliseconds in hexadecimal, then 80 random bits."""
-    return f"evt_{time.time_ns() // 1_000_000:012x}{secrets.token_hex(10)}"
-
-
-def _name(*parts: str) -> str:
-    for part in parts:
-        if not isinstance(part, str) or not _ID.fullmatch(part):
-            raise Refused("invalid_id", "an id is 1 to 128 of the characters A-Z, a-z, 0-9, _ and -")
-    return "/".join(parts)
-
-
 def _without_tenant(shown: dict[str, Any]) -> dict[str, Any]:
     """Ids as the caller gave them: the log's hold tenant and endpoint, too."""
     names = ("endpoint_id", "event_id", "delivery_id", "waits_behind")
     return shown | {name: shown[name].rpartition("/")[2] for name in names if shown.get(name) is not None}
-
-
-def _check(value: Struct) -> None:
-    """Whether its fields are of their types: what is stored otherwise could never be read again."""
-    try:
-        msgspec.json.decode(msgspec.json.encode(value), type=type(value))
-    except (TypeError, ValueError) as error:
-        # The message names a field, never its value; that of an encoder names none.
-        field = re.search(r"\$\.(\w+)", str(error))
-        name = field[1] if field else "an argument"
-        raise Refused("invalid_argument", f"{name} is none of the values that it can have") from None
-    if (
-        isinstance(value, Register | Update)
-        and value.concurrency is not UNSET
-        and not 1 <= value.concurrency <= MOST_AT_ONCE
-    ):
-        raise Refused("invalid_argument", f"concurrency must be 1 to {MOST_AT_ONCE}")
-
-
-def _body(payload: Any) -> bytes:
-    if isinstance(payload, bytes):
-        body = payload
-    else:
-        try:
-            body = payload.encode() if isinstance(payload, str) else _json(payload)
-        except (TypeError, ValueError, RecursionError):
-            raise Refused("invalid_payload", "the payload is no text and no JSON value") from None
-    if len(body) > MAX_BODY:
-        raise Refused("payload_too_large", f"the payload is longer than {MAX_BODY} bytes")
-    return body
-
-
-def _json(payload: Any) -> bytes:
-    body = msgspec.json.encode(payload)
-    if b"null" in body:
-        # That may stand for a float that is no number, for which JSON has no word: this raises ValueError.
-        json.dumps(msgspec.to_builtins(payload), allow_nan=False)
-    return body

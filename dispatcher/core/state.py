@@ -52,6 +52,10 @@ class State:
         self.dead_loaded = source is None
         self._absent: set[str] = set()
 
+    def size(self) -> int:
+        """How many endpoints, deliveries and ids that do not exist it remembers."""
+        return len(self.endpoints) + len(self.deliveries) + len(self._absent)
+
     def endpoint(self, endpoint_id: str) -> Endpoint | None:
         found = self.endpoints.get(endpoint_id)
         if found is None and self.source is not None:

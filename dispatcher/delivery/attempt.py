@@ -10,8 +10,6 @@ from dispatcher.delivery.headers import check_headers, merge
 from dispatcher.delivery.signing import Signer, signature_header
 from dispatcher.delivery.transport import DEFAULT_DEADLINE, Method, Request
 
-MAX_BODY: Final = 256 * 1024
-"""Bytes."""
 USER_AGENT: Final = "webhook-dispatcher"
 """Without a version: receivers need none, and attackers would read it."""
 

@@ -21,7 +21,7 @@ from dispatcher.log.views import Row, ViewSource, write_changes
 from dispatcher.log.writer import ROWS_PER_STEP, LogWriter
 
 LARGEST_MEMORY = 50_000
-"""Deliveries and endpoints that are kept in memory from one transaction to the next."""
+"""What a state may remember, from one transaction to the next."""
 
 
 class Memory:
@@ -32,7 +32,7 @@ class Memory:
         self.frontier: Frontier | None = None
 
     def keep(self, state: State, frontier: Frontier | None) -> None:
-        small = len(state.deliveries) + len(state.endpoints) <= LARGEST_MEMORY
+        small = state.size() <= LARGEST_MEMORY
         self.state, self.frontier = (state, frontier) if small else (None, None)
 
     def clear(self) -> None:

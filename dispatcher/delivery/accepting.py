@@ -1,0 +1,73 @@
+"""What live delivery takes from outside: ids, settings and payloads, each as it is meant, or refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import time
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, Struct
+
+from dispatcher.core.operations import Register, Update
+from dispatcher.errors import Refused
+
+MAX_BODY: Final = 256 * 1024
+"""Bytes."""
+MOST_AT_ONCE: Final = 1000
+"""Requests at once, for one endpoint."""
+_ID = re.compile(r"[A-Za-z0-9_-]{1,128}", re.ASCII)
+
+
+def new_event_id() -> str:
+    """An id that sorts by the time at which it was made: milliseconds in hexadecimal, then 80 random bits."""
+    return f"evt_{time.time_ns() // 1_000_000:012x}{secrets.token_hex(10)}"
+
+
+def check_name(*parts: str) -> str:
+    """The log's id of tenant, endpoint and event, as far as given. Raises Refused for a part that is none."""
+    for part in parts:
+        if not isinstance(part, str) or not _ID.fullmatch(part):
+            raise Refused("invalid_id", "an id is 1 to 128 of the characters A-Z, a-z, 0-9, _ and -")
+    return "/".join(parts)
+
+
+def check_fields(value: Struct) -> None:
+    """Whether its fields are of their types: what is stored otherwise could never be read again."""
+    try:
+        msgspec.json.decode(msgspec.json.encode(value), type=type(value))
+    except (TypeError, ValueError) as error:
+        # The message names a field, never its value; that of an encoder names none.
+        field = re.search(r"\$\.(\w+)", str(error))
+        name = field[1] if field else "an argument"
+        raise Refused("invalid_argument", f"{name} is none of the values that it can have") from None
+    if (
+        isinstance(value, Register | Update)
+        and value.concurrency is not UNSET
+        and not 1 <= value.concurrency <= MOST_AT_ONCE
+    ):
+        raise Refused("invalid_argument", f"concurrency must be 1 to {MOST_AT_ONCE}")
+
+
+def body_of(payload: Any) -> bytes:
+    """The bytes to send: as given, UTF-8 of a str, else JSON. Refused if there are none, or too many."""
+    if isinstance(payload, bytes):
+        body = payload
+    else:
+        try:
+            body = payload.encode() if isinstance(payload, str) else _json(payload)
+        except (TypeError, ValueError, RecursionError):
+            raise Refused("invalid_payload", "the payload is no text and no JSON value") from None
+    if len(body) > MAX_BODY:
+        raise Refused("payload_too_large", f"the payload is longer than {MAX_BODY} bytes")
+    return body
+
+
+def _json(payload: Any) -> bytes:
+    body = msgspec.json.encode(payload)
+    if b"null" in body:
+        # That may stand for a float that is no number, for which JSON has no word: this raises ValueError.
+        json.dumps(msgspec.to_builtins(payload), allow_nan=False)
+    return body
