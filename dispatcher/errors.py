@@ -4,7 +4,7 @@ DispatcherError
 ├── UsageError            the call itself is wrong
 │   ├── NotFound          no such delivery, endpoint, position
 │   ├── WrongKind         a simulated log where a live one is meant, or the other way round
-│   └── Refused           the rules do not allow it; `code` says why
+│   ├── Refused           the rules do not allow it; `code` says why
 │   └── (delivery.refusals) a url, header, secret or signature that is not accepted
 ├── StorageError          the database cannot serve
 │   ├── DatabaseMissing   there is none at this place
