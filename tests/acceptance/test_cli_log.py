@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from dispatcher import head, run
+from dispatcher.log.schema import REVISION
 from tests.acceptance.cli import EXAMPLE, dispatcher, started
 
 
@@ -183,13 +184,13 @@ def test_rebuild_tells_rows_and_how_many_were_wrong(example: Path) -> None:
 
 def test_upgrade_tells_the_schema_before_and_after(example: Path) -> None:
     piped = dispatcher("db", "upgrade", at=example)
-    assert (piped.code, piped.lines) == (0, [["schema before", "0001"], ["schema now", "0001"]])
-    assert dispatcher("db", "upgrade", "--json", at=example).json == {"from": "0001", "to": "0001"}
+    assert (piped.code, piped.lines) == (0, [["schema before", REVISION], ["schema now", REVISION]])
+    assert dispatcher("db", "upgrade", "--json", at=example).json == {"from": REVISION, "to": REVISION}
 
 
 def test_upgrade_gives_an_applications_database_a_log(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "app.db")) as connection:
         connection.execute("CREATE TABLE customers (name TEXT)")
     ran = dispatcher("db", "upgrade", "--database", "app.db", "--json", at=tmp_path)
-    assert ran.json == {"from": None, "to": "0001"}
+    assert ran.json == {"from": None, "to": REVISION}
     assert dispatcher("log", "head", "--database", "app.db", at=tmp_path).out.startswith("0:")
