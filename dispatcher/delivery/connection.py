@@ -1,20 +1,15 @@
-"""The sockets of one attempt: where they lead, how much they read, and that they end with it."""
+"""What one attempt sends over: where its sockets lead, and that what it leaves unfinished ends with it."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import socket
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from dispatcher.delivery.guard import Guard
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
-
-MAX_RECEIVED: Final = 256 * 1024
-"""Bytes of one attempt taken off the wire: TLS, headers, interim answers and body together."""
 
 
 class AddressBlocked(OSError):
@@ -24,16 +19,28 @@ class AddressBlocked(OSError):
         super().__init__(errno.EACCES, "address not allowed")
 
 
+class Reusable(Protocol):
+    """A connection over which one request is sent after another."""
+
+    uses: int
+    received: int
+    """Bytes that came since the latest request began."""
+
+    @property
+    def transport(self) -> asyncio.BaseTransport | None: ...
+
+
 class Wire:
-    """Everything that one attempt opens."""
+    """Everything that one attempt opens, or takes over from an earlier one."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
         self._sockets: list[socket.socket] = []
+        self._connection: Reusable | None = None
         self.blocked = False
         """Whether an address was refused."""
-        self.left = MAX_RECEIVED
-        """Bytes that may still be received."""
+        self.fresh = False
+        """Whether only a new connection will do."""
 
     def vet(self, address: str) -> None:
         """Raises AddressBlocked unless a socket may be connected to an address."""
@@ -44,15 +51,26 @@ class Wire:
     def open(self, family: int, kind: int, protocol: int, address: str) -> socket.socket:
         """A socket for an address that was just vetted, the last moment before it is connected."""
         self.vet(address)
-        opened = _MeteredSocket(self, family, kind, protocol)
+        opened = socket.socket(family, kind, protocol)
         self._sockets.append(opened)
         return opened
 
+    def use(self, connection: Reusable) -> None:
+        """Send over this connection, new or kept."""
+        self._connection = connection
+
+    @property
+    def went_stale(self) -> bool:
+        """Whether the attempt was sent over a kept connection from which nothing more came."""
+        return self._connection is not None and self._connection.uses > 1 and not self._connection.received
+
     def cut(self) -> None:
-        """Ends every connection now.
+        """End every connection now.
 
         Closing alone would wait until a receiver that reads nothing has taken what is still to be sent.
         """
+        if self._connection is not None and isinstance(self._connection.transport, asyncio.WriteTransport):
+            self._connection.transport.abort()
         for opened in self._sockets:
             if opened.fileno() != -1:
                 with contextlib.suppress(OSError):
@@ -67,28 +85,3 @@ def make_socket(info: tuple[Any, Any, int, str, tuple[Any, ...]]) -> socket.sock
     """A socket for one result of getaddrinfo, on behalf of the current attempt."""
     family, kind, protocol, _, address = info
     return CURRENT.get().open(family, kind, protocol, str(address[0]))
-
-
-class _MeteredSocket(socket.socket):
-    """Receives no more than its attempt may. An endless answer then costs its bytes, not its deadline."""
-
-    def __init__(self, wire: Wire, family: int, kind: int, protocol: int) -> None:
-        super().__init__(family, kind, protocol)
-        self._wire = wire
-
-    def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
-        data = super().recv(min(bufsize, self._allowance()), flags)
-        self._wire.left -= len(data)
-        return data
-
-    # TLS reads this way.
-    def recv_into(self, buffer: WriteableBuffer, nbytes: int = 0, flags: int = 0) -> int:
-        room = nbytes or memoryview(buffer).nbytes
-        count = super().recv_into(buffer, min(room, self._allowance()), flags)
-        self._wire.left -= count
-        return count
-
-    def _allowance(self) -> int:
-        if self._wire.left <= 0:
-            raise OSError(errno.EMSGSIZE, "answer too large")
-        return self._wire.left

@@ -76,7 +76,6 @@ def test_what_is_sent_unless_told_otherwise(live: Dispatcher, receiver: Receiver
         "host": receiver.address,
         "user-agent": "webhook-dispatcher",
         "accept-encoding": "identity",
-        "connection": "close",
         "content-length": "7",
         "content-type": "application/json",
         "idempotency-key": "evt-1",

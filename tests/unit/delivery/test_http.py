@@ -83,7 +83,6 @@ def test_nothing_is_sent_that_was_not_given_but_what_the_protocol_needs() -> Non
     got, _ = _received(headers=[("Content-Type", "text/x-own; v=1"), ("X-Mixed-Case", "a b")])
     assert sorted(got.headers) == [
         "accept-encoding",
-        "connection",
         "content-length",
         "content-type",
         "host",

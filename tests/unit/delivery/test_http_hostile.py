@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dispatcher.delivery.connection import MAX_RECEIVED
-from dispatcher.delivery.connector import HeadFirst
+from dispatcher.delivery.connector import MAX_RECEIVED, HeadFirst
 from dispatcher.delivery.http import HttpTransport
 from dispatcher.delivery.transport import Answer, Request
 from tests.unit.delivery.certificates import make_contexts
@@ -355,6 +354,7 @@ def _status_of(pieces: list[bytes]) -> int | None:
 
     async def run() -> int | None:
         protocol = HeadFirst(asyncio.get_running_loop())
+        protocol.begin()
         protocol.set_response_params()
         for piece in pieces:
             protocol.data_received(piece)

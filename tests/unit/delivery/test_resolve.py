@@ -66,7 +66,7 @@ def test_a_blocked_name_looks_to_the_tenant_like_one_that_does_not_exist() -> No
     assert seen == {(0, "unreachable", None, b"")}
 
 
-def test_a_name_is_looked_up_and_vetted_anew_by_every_attempt() -> None:
+def test_a_name_is_looked_up_and_vetted_anew_for_every_connection() -> None:
     async def run() -> tuple[list[Answer], list[str]]:
         names = Names({"shop.example": ["127.0.0.1"]})
         async with Receiver(answering(response(200))) as receiver:
@@ -80,7 +80,7 @@ def test_a_name_is_looked_up_and_vetted_anew_by_every_attempt() -> None:
 
     answers, asked = asyncio.run(run())
     assert answers == [Answer(status=200), BLOCKED]
-    # Once an attempt: a second lookup could lead elsewhere than the one that was vetted.
+    # Once a connection: a second lookup could lead elsewhere than the one that was vetted.
     assert asked == ["shop.example"] * 2
 
 
