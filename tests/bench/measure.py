@@ -26,15 +26,18 @@ Measured = TypeVar("Measured")
 class Arguments(NamedTuple):
     rounds: int
     size: int
+    others: dict[str, int]
 
 
-def arguments(description: str | None, size: int) -> Arguments:
-    """What the command line says: how many rounds (5), and how large (as the target says)."""
+def arguments(description: str | None, size: int, **others: int) -> Arguments:
+    """What the command line says: how many rounds (5), how large (as the target says), and what else."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--size", type=int, default=size)
+    for name, value in others.items():
+        parser.add_argument(f"--{name}", type=int, default=value)
     given = parser.parse_args()
-    return Arguments(given.rounds, given.size)
+    return Arguments(given.rounds, given.size, {name: getattr(given, name) for name in others})
 
 
 def in_turns(sides: Mapping[str, Callable[[], Measured]], rounds: int) -> dict[str, list[Measured]]:
