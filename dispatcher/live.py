@@ -300,13 +300,18 @@ class Dispatcher:
 
     @contextmanager
     def worker(self, **options: Any) -> Iterator[Worker]:
-        """Deliver in the background of this process for the length of a block."""
+        """Deliver in the background of this process for the length of a block.
+
+        Raises, when the block has ended, what made the worker stop by itself.
+        """
         worker = Worker(self._committer, self._vault, self._new_transport(), **options)
         worker.start()
         try:
             yield worker
         finally:
             worker.stop()
+        if worker.failure is not None:
+            raise worker.failure
 
     def _new_transport(self) -> Transport:
         if self._transport is not None:

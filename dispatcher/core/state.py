@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from dispatcher.core.entities import Delivery, Endpoint, Lane, StoredDelivery
 from dispatcher.core.entries import Kind
 from dispatcher.core.window import Item, Window
+
+Place = tuple[str, str, int]
+"""(endpoint id, lane, order)."""
 
 
 class Source(Protocol):
@@ -17,8 +20,8 @@ class Source(Protocol):
 
     def deliveries(self, ids: Iterable[str]) -> Iterable[StoredDelivery]: ...
 
-    def pending_after(self, endpoint_id: str, lane: str, order: int, limit: int) -> list[StoredDelivery]:
-        """Pending deliveries of a lane, later than order, in order."""
+    def pending_after(self, lanes: Sequence[Place], limit: int) -> list[list[StoredDelivery]]:
+        """For each place in a lane the pending deliveries behind it, in order, at most so many."""
         ...
 
     def lanes_after(self, endpoint_id: str, after: Item, limit: int) -> list[Item]:
@@ -84,6 +87,17 @@ class State:
             self._admit(self.source.deliveries(missing))
             self._absent.update(i for i in missing if i not in self.deliveries)
 
+    def load_attempted(self, ids: Iterable[str]) -> None:
+        """Fetch in one go deliveries that were attempted, and what stands behind them."""
+        wanted = list(ids)
+        self.load_deliveries(wanted)
+        lanes = {id(d.lane): d.lane for d in map(self.deliveries.get, wanted) if d is not None}
+        lacking = [lane for lane in lanes.values() if lane.pending.lacks()]
+        if lacking:
+            limit = min(lane.pending.page for lane in lacking)
+            for lane, items in zip(lacking, self._fetch_pending(lacking, limit), strict=True):
+                lane.pending.extend(items, limit)
+
     def lane(self, endpoint: Endpoint, key: str) -> Lane:
         """An endpoint's lane, made on first use."""
         lane = endpoint.lanes.get(key)
@@ -98,7 +112,7 @@ class State:
             delivery = self.deliveries[window.heap[0][1]]
             if delivery.state == "pending":  # as nearly always
                 return delivery
-        first = window.first(self._is_pending, lambda after, limit: self._fetch_pending(lane, after, limit))
+        first = window.first(self._is_pending, lambda _, limit: self._fetch_pending([lane], limit)[0])
         return None if first is None else self.deliveries[first[1]]
 
     def show(self, lane: Lane) -> bool:
@@ -184,11 +198,15 @@ class State:
     def _is_pending(self, item: Item) -> bool:
         return self.deliveries[item[1]].state == "pending"
 
-    def _fetch_pending(self, lane: Lane, after: Item, limit: int) -> list[Item]:
+    def _fetch_pending(self, lanes: Sequence[Lane], limit: int) -> list[list[Item]]:
         assert self.source is not None
-        order = after[0] if after else 0
-        stored = self.source.pending_after(lane.endpoint.id, lane.key, order, limit)
-        return [(delivery.order, delivery.id) for delivery in self._admit(stored)]
+        places = [
+            (lane.endpoint.id, lane.key, lane.pending.upto[0] if lane.pending.upto else 0) for lane in lanes
+        ]
+        return [
+            [(delivery.order, delivery.id) for delivery in self._admit(stored)]
+            for stored in self.source.pending_after(places, limit)
+        ]
 
     def _is_shown(self, endpoint: Endpoint, item: Item) -> bool:
         lane = self.lane(endpoint, item[3])

@@ -41,8 +41,15 @@ class Window:
                 return heap[0] if heap else None
             if heap and heap[0] <= upto:
                 return heap[0]
-            items = fetch(upto, self.page)
-            for item in items:
-                heappush(heap, item)
-            self.upto = items[-1] if len(items) == self.page else None
-            self.page = min(self.page * 2, LAST_PAGE)
+            self.extend(fetch(upto, self.page), self.page)
+
+    def lacks(self) -> bool:
+        """Whether stored items have to be fetched once the first one is gone."""
+        return self.upto is not None and len(self.heap) < 2
+
+    def extend(self, items: list[Item], asked: int) -> None:
+        """Take the next stored items, of which so many were asked for."""
+        for item in items:
+            heappush(self.heap, item)
+        self.upto = items[-1] if len(items) == asked else None
+        self.page = min(self.page * 2, LAST_PAGE)

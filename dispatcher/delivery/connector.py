@@ -60,8 +60,6 @@ class HeadFirst(ResponseHandler):
         # Nothing at all is how the client asks for the rest of what it held back.
         if not data or done < len(joined):
             self._parse(joined[done:])
-        if not self._asked and self.should_close and self.transport is not None:
-            self.transport.abort()  # More came than the answer.
 
     def _parse(self, data: bytes) -> None:
         super().data_received(data)
@@ -93,9 +91,6 @@ class Connector(TCPConnector):
             protocol = connection.protocol
             assert isinstance(protocol, HeadFirst)
             if not wire.fresh or not protocol.uses:
-                break
+                wire.use(protocol)
+                return connection
             connection.close()
-        protocol.begin()
-        connection.add_callback(protocol.end)
-        wire.use(protocol)
-        return connection

@@ -7,29 +7,12 @@ import logging
 import ssl
 
 import aiohttp
+from aiohttp.http_exceptions import HttpProcessingError
 
-from dispatcher.delivery.connection import CURRENT, Wire
+from dispatcher.delivery.connection import Wire
 from dispatcher.delivery.resolve import NameNotFound
 
 _log = logging.getLogger(__name__)
-
-
-class NoAnswer(Exception):
-    """Why no answer came: an operator's code."""
-
-    def __init__(self, code: str) -> None:
-        super().__init__(code)
-        self.code = code
-
-
-async def send_once(
-    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
-) -> aiohttp.ClientResponse:
-    """Without this aiohttp would send a PUT again, by itself, when the connection breaks."""
-    try:
-        return await handler(request)
-    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-        raise NoAnswer(error_code(error, CURRENT.get())) from None
 
 
 def error_code(error: Exception, wire: Wire) -> str:
@@ -37,8 +20,6 @@ def error_code(error: Exception, wire: Wire) -> str:
     if wire.blocked:
         return "address_blocked"
     match error:
-        case NoAnswer(code=code):
-            return code
         case NameNotFound() | aiohttp.ClientConnectorDNSError():
             return "dns_failed"
         case TimeoutError():
@@ -51,7 +32,7 @@ def error_code(error: Exception, wire: Wire) -> str:
             return "connection_closed"
         case OSError():
             return _connection_code(error)
-        case aiohttp.ClientResponseError() | aiohttp.ClientPayloadError():
+        case HttpProcessingError() | aiohttp.ClientPayloadError():
             return "invalid_response"
         case _:
             _log.warning("an attempt was aborted by an unexpected %s", type(error).__name__)

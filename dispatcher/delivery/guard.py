@@ -61,10 +61,15 @@ class Target(Struct, frozen=True, kw_only=True):
     """What the host is, when it is no name."""
 
     @property
+    def authority(self) -> str:
+        """Host and port; the port only if it is not the scheme's own."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+    @property
     def origin(self) -> str:
         """Scheme, host and port: the part of a URL that is no secret."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}" + ("" if self.port == _PORTS[self.scheme] else f":{self.port}")
+        return f"{self.scheme}://{self.authority}"
 
     @property
     def url(self) -> str:

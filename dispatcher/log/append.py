@@ -17,7 +17,8 @@ from dispatcher.core.state import State
 from dispatcher.errors import WrongKind
 from dispatcher.log.open import Database
 from dispatcher.log.read import last_entry, load_frontier, log_kind
-from dispatcher.log.views import Row, ViewSource, write_changes
+from dispatcher.log.rows import Row
+from dispatcher.log.views import ViewSource, write_changes
 from dispatcher.log.writer import ROWS_PER_STEP, LogWriter
 
 LARGEST_MEMORY = 50_000
@@ -130,7 +131,8 @@ def appending(database: Database, kind: Kind, memory: Memory | None = None) -> I
     memory = memory or Memory()
     try:
         with database.write() as connection:
-            found = log_kind(connection)
+            # Its first entry never changes: a state that was kept is of the right kind.
+            found = kind if memory.state is not None else log_kind(connection)
             if found not in (None, kind):
                 raise WrongKind(f"{database.place} holds a {found} log, not a {kind} one")
             appender = Appender(connection, kind, memory)

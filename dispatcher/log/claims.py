@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
+
+from dispatcher.log.rows import driver, fetch_at_once, insert_rows
+from dispatcher.log.schema import claims as claims_table
 
 
 class Claim(NamedTuple):
@@ -30,18 +35,51 @@ class Limits(NamedTuple):
 
 
 _COLUMNS = "fence, endpoint_id, lane, delivery_id, position, attempt, worker, started_at, leased_until"
-_DUE_ENDPOINTS = (
-    "SELECT endpoint_id, concurrency, resumptions FROM dispatcher_endpoints WHERE next_due_at <= ?"
-    " ORDER BY next_due_at, endpoint_id"
-)
-# Lanes whose time was set before the endpoint's newest resumption are due.
+# Lanes whose time was set before the endpoint's newest resumption are due. In two halves, so that neither
+# walks over lanes that are not.
+_DUE_HALVES = ("l.resumption < {resumptions}", "l.resumption = {resumptions} AND l.due_at <= :now")
 _DUE_LANES = (
-    "SELECT l.lane, d.delivery_id, d.position, d.attempts + 1 FROM dispatcher_lanes AS l"
-    " JOIN dispatcher_deliveries AS d ON d.position = l.head"
-    " WHERE l.endpoint_id = ? AND (l.resumption < ? OR l.resumption = ? AND l.due_at <= ?)"
-    " AND NOT EXISTS"
+    "SELECT l.head FROM dispatcher_lanes AS l WHERE l.endpoint_id = {endpoint_id} AND {half} AND NOT EXISTS"
     " (SELECT 1 FROM dispatcher_claims AS c WHERE c.endpoint_id = l.endpoint_id AND c.lane = l.lane)"
-    " ORDER BY l.resumption, l.due_at, l.head LIMIT ?"
+    " ORDER BY l.resumption, l.due_at, l.head LIMIT {room}"
+)
+
+
+def _due_lanes(endpoint_id: str, resumptions: str, room: str) -> list[str]:
+    """Subqueries, one after the other, for the heads of an endpoint's lanes that can be claimed."""
+    halves = (half.format(resumptions=resumptions) for half in _DUE_HALVES)
+    return [_DUE_LANES.format(endpoint_id=endpoint_id, half=half, room=room) for half in halves]
+
+
+_FIRST_HEAD = f"coalesce({', '.join(f'({q})' for q in _due_lanes('e.endpoint_id', 'e.resumptions', '1'))})"
+_FREE = "e.concurrency - (SELECT count(*) FROM dispatcher_claims AS c WHERE c.endpoint_id = e.endpoint_id)"
+_HAS_MORE_LANES = (
+    "(SELECT count(*) FROM (SELECT 1 FROM dispatcher_lanes AS l WHERE l.endpoint_id = e.endpoint_id LIMIT 2))"
+    " > 1"
+)
+_DELIVERY = "d.lane, d.delivery_id, d.position, d.attempts + 1"
+_FIRST_OF_DUE_ENDPOINTS = (
+    f"(SELECT e.endpoint_id, e.resumptions, {_FREE} AS free, {_FIRST_HEAD} AS head,"
+    f" {_HAS_MORE_LANES} AS more FROM dispatcher_endpoints AS e WHERE e.next_due_at <= :now"
+    " AND substr(e.endpoint_id, 1, instr(e.endpoint_id, '/') - 1) NOT IN"
+    " (SELECT value FROM json_each(:full_tenants))"
+    f" AND {_FREE} > 0 AND {_FIRST_HEAD} IS NOT NULL ORDER BY e.next_due_at, e.rowid LIMIT :limit) AS due"
+    " JOIN dispatcher_deliveries AS d ON d.position = due.head"
+)
+_DUE_OF_ENDPOINT = (
+    "("
+    + " UNION ALL ".join(f"SELECT * FROM ({q})" for q in _due_lanes(":endpoint_id", ":resumptions", ":room"))
+    + " LIMIT :room) AS due JOIN dispatcher_deliveries AS d ON d.position = due.head"
+)
+_NEXT_CHANGE = (
+    "SELECT min(at) FROM"
+    " (SELECT min(next_due_at) AS at FROM dispatcher_endpoints WHERE next_due_at > ?"
+    " UNION ALL SELECT min(leased_until) + 1 FROM dispatcher_claims)"
+)
+_LAST_FENCE = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'dispatcher_claims'"
+_BY_TENANT = (
+    "(SELECT substr(endpoint_id, 1, instr(endpoint_id, '/') - 1) AS tenant, count(*) AS count"
+    " FROM dispatcher_claims GROUP BY 1)"
 )
 
 
@@ -50,50 +88,62 @@ def claim(connection: Connection, now: int, worker: str, limit: int, limits: Lim
 
     The view tables must say what the log says, under the lock of the transaction.
     """
-    counted = connection.exec_driver_sql(
-        "SELECT endpoint_id, count(*) FROM dispatcher_claims GROUP BY endpoint_id"
-    )
-    at_endpoint = {endpoint_id: count for endpoint_id, count in counted}  # noqa: C416
-    at_tenant: Counter[str] = Counter()
-    for endpoint_id, count in at_endpoint.items():
-        at_tenant[tenant_of(endpoint_id)] += count
     claims: list[Claim] = []
-    for endpoint_id, concurrency, resumptions in connection.exec_driver_sql(_DUE_ENDPOINTS, (now,)):
-        tenant = tenant_of(endpoint_id)
-        room = min(
-            limit - len(claims),
-            concurrency - at_endpoint.get(endpoint_id, 0),
-            limits.per_tenant - at_tenant[tenant],
-        )
-        if room > 0:
-            lanes = connection.exec_driver_sql(
-                _DUE_LANES, (endpoint_id, resumptions, resumptions, now, room)
-            ).all()
-            claims += [
-                _claim(connection, endpoint_id, *lane, worker, now, now + limits.lease) for lane in lanes
-            ]
-            at_tenant[tenant] += len(lanes)
-        if len(claims) == limit:
+    while len(claims) < limit:
+        asked = limit - len(claims)
+        found, endpoints = _due(connection, now, asked, limits.per_tenant)
+        claims += _insert(connection, [(*one, worker, now, now + limits.lease) for one in found])
+        # When many endpoints were asked for in vain, since their tenants came to their limits just now,
+        # others wait behind them.
+        if endpoints < asked:
             break
     return claims
 
 
-def release(connection: Connection, fence: int) -> Claim | None:
-    """Give a claim up and return it; None when there is none with this fence any more."""
-    row = connection.exec_driver_sql(
-        f"DELETE FROM dispatcher_claims WHERE fence = ? RETURNING {_COLUMNS}", (fence,)
-    )
-    found = row.first()
-    return None if found is None else Claim(*found)
+def _due(connection: Connection, now: int, limit: int, per_tenant: int) -> tuple[list[tuple[Any, ...]], int]:
+    """(endpoint, lane, delivery, position, attempt) to claim, and how many endpoints were looked at."""
+    at_tenant = Counter(dict(fetch_at_once(connection, "tenant, count", _BY_TENANT, ())))
+    full = [tenant for tenant, count in at_tenant.items() if count >= per_tenant]
+    given = {"now": now, "limit": limit, "full_tenants": json.dumps(full)}
+    columns = f"due.endpoint_id, due.resumptions, due.free, due.more, {_DELIVERY}"
+    endpoints = fetch_at_once(connection, columns, _FIRST_OF_DUE_ENDPOINTS, given)
+    found: list[tuple[Any, ...]] = []
+    for endpoint_id, resumptions, free, more, *first in endpoints:
+        tenant = tenant_of(endpoint_id)
+        room = min(free, limit - len(found), per_tenant - at_tenant[tenant])
+        if room <= 0:
+            continue
+        heads = [first]
+        if more and room > 1:
+            given = {"endpoint_id": endpoint_id, "resumptions": resumptions, "now": now, "room": room}
+            heads = fetch_at_once(connection, _DELIVERY, _DUE_OF_ENDPOINT, given)
+        found += ((endpoint_id, *head) for head in heads)
+        at_tenant[tenant] += len(heads)
+    return found, len(endpoints)
+
+
+def release(connection: Connection, fences: Sequence[int]) -> set[int]:
+    """Give claims up; returns the fences of those that still stood."""
+    given = (json.dumps(list(fences)),)
+    those = "dispatcher_claims WHERE fence IN (SELECT value FROM json_each(?))"
+    stood = fetch_at_once(connection, "fence", those, given)
+    driver(connection).execute(f"DELETE FROM {those}", given)
+    return {fence for (fence,) in stood}
 
 
 def expired(connection: Connection, now: int) -> list[Claim]:
     """Claims whose lease has ended: their workers are taken for dead."""
-    rows = connection.exec_driver_sql(
+    rows = driver(connection).execute(
         f"SELECT {_COLUMNS} FROM dispatcher_claims WHERE leased_until < ? ORDER BY leased_until, fence",
         (now,),
     )
     return [Claim(*row) for row in rows]
+
+
+def next_change(connection: Connection, now: int) -> int | None:
+    """When, after now, time alone will change what can be claimed; None for never."""
+    (found,) = driver(connection).execute(_NEXT_CHANGE, (now,)).fetchone()
+    return None if found is None else int(found)
 
 
 def is_claimed(connection: Connection, delivery_id: str) -> bool:
@@ -107,12 +157,9 @@ def tenant_of(endpoint_id: str) -> str:
     return endpoint_id.partition("/")[0]
 
 
-def _claim(connection: Connection, *columns: object) -> Claim:
-    endpoint_id, lane, delivery_id, position, attempt, worker, started_at, leased_until = columns
-    fence = connection.exec_driver_sql(
-        "INSERT INTO dispatcher_claims"
-        " (endpoint_id, lane, delivery_id, position, attempt, worker, started_at, leased_until)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING fence",
-        (endpoint_id, lane, delivery_id, position, attempt, worker, started_at, leased_until),
-    ).scalar_one()
-    return Claim(fence, *columns)  # type: ignore[arg-type]
+def _insert(connection: Connection, chosen: Sequence[tuple[Any, ...]]) -> list[Claim]:
+    """Claims of (endpoint, lane, delivery, position, attempt, worker, started_at, leased_until)."""
+    (last,) = driver(connection).execute(_LAST_FENCE).fetchone()
+    made = [Claim(fence, *one) for fence, one in enumerate(chosen, last + 1)]
+    insert_rows(connection, claims_table, made)
+    return made

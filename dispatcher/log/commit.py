@@ -17,6 +17,7 @@ from dispatcher.errors import DatabaseBusy, DispatcherError, Refused, StorageErr
 from dispatcher.log.append import Appender, Memory, appending
 from dispatcher.log.clock import Clock
 from dispatcher.log.open import Connection, Database
+from dispatcher.log.watch import Watch
 
 T = TypeVar("T")
 LARGEST_BATCH = 200
@@ -71,8 +72,8 @@ class Committer:
         self._database = database
         self._clock = clock
         self._memory = Memory()
-        self.listeners: list[Callable[[], None]] = []
-        """Called, in the committer's thread, after each transaction that appended entries."""
+        self.listeners: list[Callable[[int], None]] = []
+        """Called, in the committer's thread, with the last position after each transaction that appended."""
         self._waiting: deque[Piece] = deque()
         self._changed = threading.Condition()
         self._stopping = False
@@ -87,6 +88,14 @@ class Committer:
             self._stopping = True
             self._changed.notify()
         self._thread.join()
+
+    def now(self) -> int:
+        """The time that an entry would carry now, in the log's unit."""
+        return self._clock.now(None)
+
+    def watch(self) -> Watch:
+        """Tells when other processes, or this one, have written. Close it."""
+        return self._database.watch()
 
     def submit(self, work: Callable[[Commit], T]) -> Future[T]:
         """Have work done; the future is done once its transaction is durable.
@@ -144,7 +153,7 @@ class Committer:
                         if commit.extent() != before:
                             raise
                         results.append((None, refused))
-                appended = log.state.position > begun_at
+                position = log.state.position
         except BaseException as error:
             # Of any kind: whoever waits is answered, and the thread goes on.
             return error
@@ -153,14 +162,14 @@ class Committer:
                 future.set_result(result)
             else:
                 future.set_exception(failed)
-        if appended:
-            self._tell()
+        if position > begun_at:
+            self._tell(position)
         return None
 
-    def _tell(self) -> None:
+    def _tell(self, position: int) -> None:
         for listener in tuple(self.listeners):
             try:
-                listener()
+                listener(position)
             except Exception:
                 # All is committed and answered; the next ones need this thread.
                 logger.exception("who is told of new entries failed")

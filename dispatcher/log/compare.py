@@ -11,8 +11,9 @@ from sqlalchemy.engine.interfaces import DBAPICursor
 
 from dispatcher.core.state import State
 from dispatcher.log.read import ROWS_PER_FETCH
+from dispatcher.log.rows import Row
 from dispatcher.log.schema import deliveries, endpoints, lanes
-from dispatcher.log.views import Row, delivery_row, endpoint_row, lane_row
+from dispatcher.log.views import delivery_row, endpoint_row, lane_row
 
 Rows = Iterable[Row]
 

@@ -26,6 +26,7 @@ from dispatcher.errors import (
 )
 from dispatcher.log.schema import REVISION, VERSION_TABLE, sqlite_script
 from dispatcher.log.storage_errors import BUSY_WAIT_SECONDS, storage_errors
+from dispatcher.log.watch import Watch
 
 Target = str | os.PathLike[str] | None
 """Where a database is: None for a private one in memory, a path, or a SQLAlchemy URL."""
@@ -104,6 +105,11 @@ class Database:
         """A transaction that sees one moment of the database. Keep it short: it holds back checkpoints."""
         with storage_errors(self.place), self._engine.connect() as connection, connection.begin():
             yield connection
+
+    def watch(self) -> Watch:
+        """Tells when others have written. Close it."""
+        with storage_errors(self.place):
+            return Watch(self._connect())
 
     def close(self) -> None:
         self._engine.dispose()

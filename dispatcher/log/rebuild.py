@@ -9,8 +9,8 @@ from dispatcher.log.compare import differences, view_rows
 from dispatcher.log.fold import Progress, fold
 from dispatcher.log.open import Database, Target
 from dispatcher.log.read import last_entry, rows, stored_tiles
+from dispatcher.log.rows import Row, insert_rows
 from dispatcher.log.schema import VIEW_TABLES, tiles
-from dispatcher.log.views import Row, insert_rows
 
 
 def rebuild(target: Target, progress: Progress | None = None) -> dict[str, tuple[int, int]]:

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterable
+import json
+from collections.abc import Collection, Iterable
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 from sqlalchemy import Connection
 
 from dispatcher.errors import PayloadErased, VaultDamaged
+from dispatcher.log.rows import fetch_at_once
 from dispatcher.log.seal import WRAPPED, Keyring, new_key, seal, unseal
 
 DIGEST_KEY = "digest"
 ERASED = bytes(WRAPPED)
+
+
+class SealedRow(NamedTuple):
+    """What is stored under a key of its own, and that key, wrapped."""
+
+    wrapped: bytes
+    sealed: bytes
+
+    def __repr__(self) -> str:
+        return "SealedRow()"  # Without a master key, `wrapped` is the key itself.
 
 
 class SealedPayload(Struct, frozen=True):
@@ -63,12 +75,18 @@ class Vault:
 
     def read_endpoint(self, connection: Connection, endpoint_id: str) -> bytes:
         """Raises VaultDamaged when there is nothing about it."""
-        wrapped, sealed = _only_row(
-            connection,
-            "SELECT key, sealed FROM dispatcher_vault_endpoints WHERE endpoint_id = ?",
-            endpoint_id,
-        )
-        return unseal(self._keyring.unwrap(wrapped), sealed, f"endpoint {endpoint_id}")
+        rows = self.endpoint_rows(connection, [endpoint_id])
+        if not rows:
+            raise _missing()
+        return self.unseal_endpoint(endpoint_id, rows[endpoint_id])
+
+    def endpoint_rows(self, connection: Connection, ids: Collection[str]) -> dict[str, SealedRow]:
+        """What is stored about endpoints, to be unsealed outside the transaction."""
+        table = "dispatcher_vault_endpoints WHERE endpoint_id"
+        return _rows(connection, "endpoint_id, hex(key), hex(sealed)", table, ids)
+
+    def unseal_endpoint(self, endpoint_id: str, row: SealedRow) -> bytes:
+        return unseal(self._keyring.unwrap(row.wrapped), row.sealed, f"endpoint {endpoint_id}")
 
     def seal_payload(self, delivery_id: str, plain: bytes) -> SealedPayload:
         key = new_key()
@@ -87,44 +105,49 @@ class Vault:
             "INSERT INTO dispatcher_payloads VALUES (?, ?)", [(n, payload.sealed) for n, payload in rows]
         )
 
-    def read_sealed(self, connection: Connection, n: int) -> tuple[bytes, bytes]:
-        """The wrapped key and the sealed payload of position n, to be unsealed outside the transaction."""
-        wrapped, sealed = _only_row(
-            connection,
-            "SELECT k.key, p.sealed FROM dispatcher_payload_keys AS k"
-            " JOIN dispatcher_payloads AS p ON p.n = k.n WHERE k.n = ?",
-            n,
-        )
-        return wrapped, sealed
+    def payload_rows(self, connection: Connection, positions: Collection[int]) -> dict[int, SealedRow]:
+        """The payloads of these positions, to be unsealed outside the transaction."""
+        table = "dispatcher_payload_keys AS k JOIN dispatcher_payloads AS p ON p.n = k.n WHERE k.n"
+        return _rows(connection, "k.n, hex(k.key), hex(p.sealed)", table, positions)
 
-    def unseal_payload(self, delivery_id: str, wrapped: bytes, sealed: bytes) -> bytes:
-        """Raises PayloadErased when its key was destroyed."""
-        return unseal(self._key(wrapped), sealed, f"payload {delivery_id}")
-
-    def digest_as_in(self, connection: Connection, n: int, plain: bytes) -> str:
-        """The digest that this content would have as the payload of position n. Raises PayloadErased."""
-        return content_digest(self._payload_key(connection, n), plain)
-
-    def write_response(self, connection: Connection, position: int, n: int, body: bytes) -> None:
-        """What came back on the attempt at `position`, under the key of the payload of position n."""
-        sealed = seal(self._payload_key(connection, n), body, f"response {position}")
-        connection.exec_driver_sql("INSERT INTO dispatcher_responses VALUES (?, ?, ?)", (position, n, sealed))
-
-    def _payload_key(self, connection: Connection, n: int) -> bytes:
-        (wrapped,) = _only_row(connection, "SELECT key FROM dispatcher_payload_keys WHERE n = ?", n)
-        return self._key(wrapped)
-
-    def _key(self, wrapped: bytes) -> bytes:
+    def payload_key(self, wrapped: bytes) -> bytes:
+        """Raises PayloadErased when it was destroyed."""
         if wrapped == ERASED:
             raise PayloadErased("the payload's key was destroyed")
         return self._keyring.unwrap(wrapped)
+
+    def unseal_payload(self, delivery_id: str, key: bytes, sealed: bytes) -> bytes:
+        return unseal(key, sealed, f"payload {delivery_id}")
+
+    def digest_as_in(self, connection: Connection, n: int, plain: bytes) -> str:
+        """The digest that this content would have as the payload of position n. Raises PayloadErased."""
+        (wrapped,) = _only_row(connection, "SELECT key FROM dispatcher_payload_keys WHERE n = ?", n)
+        return content_digest(self.payload_key(wrapped), plain)
+
+    def write_response(self, connection: Connection, position: int, n: int, key: bytes, body: bytes) -> None:
+        """What came back on the attempt at `position`, under the key of the payload of position n."""
+        sealed = seal(key, body, f"response {position}")
+        connection.exec_driver_sql("INSERT INTO dispatcher_responses VALUES (?, ?, ?)", (position, n, sealed))
 
 
 def _only_row(connection: Connection, statement: str, of: int | str) -> Any:
     row = connection.exec_driver_sql(statement, (of,)).first()
     if row is None:
-        raise VaultDamaged("what should be stored here is missing")
+        raise _missing()
     return row
+
+
+def _missing() -> VaultDamaged:
+    return VaultDamaged("what should be stored here is missing")
+
+
+def _rows(connection: Connection, columns: str, table: str, ids: Collection[Any]) -> dict[Any, SealedRow]:
+    """Rows of (id, wrapped key, sealed) by id; ids without one are left out."""
+    if not ids:
+        return {}
+    given = (json.dumps(list(ids)),)
+    found = fetch_at_once(connection, columns, f"{table} IN (SELECT value FROM json_each(?))", given)
+    return {i: SealedRow(bytes.fromhex(wrapped), bytes.fromhex(sealed)) for i, wrapped, sealed in found}
 
 
 def content_digest(key: bytes, plain: bytes) -> str:

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
-from itertools import chain
-from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection
 
 from dispatcher.core.entities import Delivery, Endpoint, Lane, StoredDelivery
 from dispatcher.core.policy import RetryPolicy
-from dispatcher.core.state import State
+from dispatcher.core.state import Place, State
 from dispatcher.core.window import Item, Window
+from dispatcher.log.rows import (
+    Row,
+    delete_rows,
+    driver,
+    fetch_at_once,
+    insert_rows,
+    replace_rows,
+    update_rows,
+)
 from dispatcher.log.schema import deliveries, endpoints, lanes
 
-Row = tuple[Any, ...]
-Changes = tuple[Iterable[Delivery], Iterable[Lane], Iterable[Endpoint]]
+Changes = tuple[Collection[Delivery], Iterable[Lane], Iterable[Endpoint]]
 
 _encode = msgspec.json.encode
 IDS_PER_QUERY = 500
-ROWS_PER_STEP = 50
 
 
 def delivery_row(delivery: Delivery) -> Row:
@@ -44,6 +50,37 @@ def delivery_row(delivery: Delivery) -> Row:
         delivery.digest,
         int(delivery.erased),
     )
+
+
+DELIVERY_CHANGES = (
+    "state",
+    "attempts",
+    "due_at",
+    "resumption",
+    "death",
+    "last_status",
+    "last_error",
+    "erased",
+)
+"""The columns that can change; no index that holds only others has to be touched."""
+
+
+def delivery_change(delivery: Delivery) -> Row:
+    """The key of dispatcher_deliveries, and the columns that can change."""
+    return (
+        delivery.order,
+        delivery.state,
+        delivery.attempts,
+        delivery.due_at,
+        delivery.resumption,
+        delivery.death,
+        delivery.last_status,
+        delivery.last_error,
+        int(delivery.erased),
+    )
+
+
+ENDPOINT_CHANGES = tuple(c.name for c in endpoints.columns)[2:]
 
 
 def lane_row(lane: Lane) -> Row | None:
@@ -98,28 +135,6 @@ def _policy(text: str) -> RetryPolicy:
     return msgspec.json.decode(text, type=RetryPolicy)
 
 
-def insert(table: Table) -> str:
-    """INSERT with one placeholder for each column: given to the driver as it is, with rows of tuples."""
-    marks = ", ".join("?" * len(table.columns))
-    return f"INSERT INTO {table.name} ({', '.join(c.name for c in table.columns)}) VALUES ({marks})"
-
-
-def insert_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    """Insert rows, many with each step of a statement: by half faster than one by one, for a view table."""
-    statement = insert(table)
-    marks = statement.partition(" VALUES ")[2]
-    many = statement + f", {marks}" * (ROWS_PER_STEP - 1)
-    whole = len(rows) - len(rows) % ROWS_PER_STEP
-    steps = [tuple(chain(*rows[n : n + ROWS_PER_STEP])) for n in range(0, whole, ROWS_PER_STEP)]
-    _write(connection, many, steps)
-    _write(connection, statement, rows[whole:])
-
-
-def _update(table: Table) -> str:
-    key, *rest = (c.name for c in table.columns)
-    return f"UPDATE {table.name} SET {', '.join(f'{name} = ?' for name in rest)} WHERE {key} = ?"
-
-
 def write_changes(connection: Connection, state: State, changes: Changes, since: int) -> None:
     """Write the rows of changed entities; those born after position `since` are new to the tables."""
     changed_deliveries, changed_lanes, changed_endpoints = changes
@@ -132,28 +147,31 @@ def write_changes(connection: Connection, state: State, changes: Changes, since:
             emptied.append((lane.endpoint.id, lane.key))
         else:
             shown.append(row)
-    _write(connection, "DELETE FROM dispatcher_lanes WHERE endpoint_id = ? AND lane = ?", emptied)
-    _write(connection, insert(lanes).replace("INSERT", "INSERT OR REPLACE", 1), shown)
-    _write_rows(
-        connection, endpoints, [(e.registered, endpoint_row(state, e)) for e in changed_endpoints], since
-    )
-    _write_rows(connection, deliveries, [(d.order, delivery_row(d)) for d in changed_deliveries], since)
-
-
-def _write_rows(connection: Connection, table: Table, rows: list[tuple[int, Row]], since: int) -> None:
-    insert_rows(connection, table, [row for born, row in rows if born > since])
-    _write(connection, _update(table), [(*row[1:], row[0]) for born, row in rows if born <= since])
-
-
-def _write(connection: Connection, statement: str, rows: Sequence[Row]) -> None:
-    if rows:
-        connection.exec_driver_sql(statement, list(rows))
+    delete_rows(connection, lanes, emptied)
+    replace_rows(connection, lanes, shown)
+    new: list[Row] = []
+    old: list[Row] = []
+    for endpoint in changed_endpoints:
+        (new if endpoint.registered > since else old).append(endpoint_row(state, endpoint))
+    insert_rows(connection, endpoints, new)
+    update_rows(connection, endpoints, ENDPOINT_CHANGES, [(row[0], *row[2:]) for row in old])
+    born = [delivery for delivery in changed_deliveries if delivery.order > since]
+    known = [delivery for delivery in changed_deliveries if delivery.order <= since]
+    insert_rows(connection, deliveries, [delivery_row(delivery) for delivery in born])
+    update_rows(connection, deliveries, DELIVERY_CHANGES, [delivery_change(delivery) for delivery in known])
 
 
 _ENDPOINT = f"SELECT {', '.join(c.name for c in endpoints.columns)} FROM dispatcher_endpoints"
-_DELIVERY = (
-    "SELECT delivery_id, endpoint_id, lane, position, due_at, resumption, outcomes, seed, digest, state,"
-    " attempts, death, last_status, last_error, erased FROM dispatcher_deliveries"
+_DELIVERY_COLUMNS = (
+    "delivery_id, endpoint_id, lane, position, due_at, resumption, outcomes, seed, digest, state,"
+    " attempts, death, last_status, last_error, erased"
+)
+_DELIVERY = f"SELECT {_DELIVERY_COLUMNS} FROM dispatcher_deliveries"
+# For each lane that is asked for: its place among them, and its rows.
+_PENDING_AFTER = (
+    f"asked.key, json((SELECT json_group_array(json_array({_DELIVERY_COLUMNS})) FROM ({_DELIVERY}"
+    " WHERE endpoint_id = asked.value ->> 0 AND lane = asked.value ->> 1 AND state = 'pending'"
+    " AND position > asked.value ->> 2 ORDER BY position LIMIT :limit)))"
 )
 
 
@@ -173,10 +191,10 @@ class ViewSource:
     def deliveries(self, ids: Iterable[str]) -> list[StoredDelivery]:
         return [_delivery(row) for row in self._by_ids(f"{_DELIVERY} WHERE delivery_id IN", ids)]
 
-    def pending_after(self, endpoint_id: str, lane: str, order: int, limit: int) -> list[StoredDelivery]:
-        where = "endpoint_id = ? AND lane = ? AND state = 'pending' AND position > ?"
-        statement = f"{_DELIVERY} WHERE {where} ORDER BY position LIMIT ?"
-        return [_delivery(row) for row in self._rows(statement, endpoint_id, lane, order, limit)]
+    def pending_after(self, lanes: Sequence[Place], limit: int) -> list[list[StoredDelivery]]:
+        given = {"lanes": json.dumps(lanes), "limit": limit}
+        found = fetch_at_once(self._connection, _PENDING_AFTER, "json_each(:lanes) AS asked", given)
+        return [[_delivery(tuple(row)) for row in rows] for _, rows in sorted(found)]
 
     def lanes_after(self, endpoint_id: str, after: Item, limit: int) -> list[Item]:
         beyond = "AND (resumption, due_at, head, lane) > (?, ?, ?, ?)" if after else ""
@@ -198,7 +216,7 @@ class ViewSource:
         return [endpoint_id for (endpoint_id,) in rows]
 
     def _rows(self, statement: str, *parameters: object) -> list[Row]:
-        return [tuple(row) for row in self._connection.exec_driver_sql(statement, parameters)]
+        return driver(self._connection).execute(statement, parameters).fetchall()
 
     def _by_ids(self, statement: str, ids: Iterable[str]) -> list[Row]:
         wanted = list(ids)

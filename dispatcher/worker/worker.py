@@ -10,39 +10,39 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-from dispatcher.core.operations import Record, Release
-from dispatcher.core.policy import HINTED_STATUSES
-from dispatcher.delivery.attempt import signed_request
-from dispatcher.delivery.settings import decode_payload, decode_settings
-from dispatcher.delivery.signing import parse_signer
-from dispatcher.delivery.transport import Answer, Request, Transport, never_sent
-from dispatcher.errors import MasterKeyMissing, StorageError, UsageError, VaultDamaged, VaultError
-from dispatcher.log import claims
-from dispatcher.log.claims import Claim, Limits
+from dispatcher.core.entries import AttemptRecorded, AttemptReleased, Entry
+from dispatcher.delivery.transport import Transport, never_sent
+from dispatcher.errors import DispatcherError, MasterKeyMissing, StorageError, UsageError, VaultError
+from dispatcher.log.claims import Limits
 from dispatcher.log.commit import Commit, Committer
 from dispatcher.log.vault import Vault
+from dispatcher.worker.outgoing import DEADLINE, Outgoing
+from dispatcher.worker.turn import Claimed, Outcome, Turn, take_turn
 
-T = TypeVar("T")
-
-DEADLINE = 10.0
-"""Seconds of one attempt."""
 LEASE = 30.0
 """Seconds that a claim holds beyond the deadline."""
+TROUBLED_PAUSE = 0.5
+"""Seconds until a database that could not serve is asked again."""
 logger = logging.getLogger("dispatcher.worker")
 
 
-class Claimed(NamedTuple):
-    """A claim, with what is needed to send it; still sealed."""
+class Figures(NamedTuple):
+    """What a worker has done since its start, and what it is doing."""
 
-    claim: Claim
-    settings: bytes
-    wrapped: bytes
-    sealed: bytes
+    in_flight: int = 0
+    delivered: int = 0
+    retried: int = 0
+    """Failed, and to be tried again."""
+    dead: int = 0
+    lost: int = 0
+    """Of those two, the attempts of workers that were taken for dead."""
+    released: int = 0
 
-    def __repr__(self) -> str:
-        return f"Claimed({self.claim.delivery_id}, fence {self.claim.fence})"
+    @property
+    def attempts(self) -> int:
+        return self.delivered + self.retried + self.dead
 
 
 class Worker:
@@ -56,19 +56,34 @@ class Worker:
         *,
         name: str | None = None,
         concurrency: int = 256,
+        per_tenant: int = 64,
         poll: float = 0.05,
         grace: float = 10.0,
     ) -> None:
-        """Up to `concurrency` requests at once; other processes' work is noticed within `poll` seconds."""
+        """Up to `concurrency` requests at once, `per_tenant` of one tenant over all workers.
+
+        Work of other processes is noticed within `poll` seconds. `grace`, in seconds, is how long `stop`
+        lets requests in flight finish.
+        """
         self.name = name or f"{socket.gethostname()}/{os.getpid()}"
+        self.failure: DispatcherError | None = None
+        """Why it stopped by itself."""
         self._committer = committer
         self._vault = vault
         self._transport = transport
+        self._outgoing = Outgoing(vault)
         self._concurrency = concurrency
         self._poll = poll
         self._grace = grace
-        self._limits = Limits(lease=round((DEADLINE + LEASE) * 1000))
+        self._limits = Limits(round((DEADLINE + LEASE) * 1000), per_tenant)
+        self._figures = Figures()
         self._sending: set[asyncio.Task[None]] = set()
+        self._outcomes: list[Outcome] = []
+        """Not yet recorded."""
+        self._looked = 0
+        """The log's position when it was last seen what is due."""
+        self._appended = 0
+        """The log's position after what this process committed last."""
         self._stopping = False
         self._woken = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -77,139 +92,169 @@ class Worker:
     def start(self) -> None:
         self._thread.start()
 
-    def stop(self) -> None:
-        """Claim nothing more, let requests in flight finish within the grace, release the rest."""
+    def stop(self, grace: float | None = None) -> None:
+        """Claim nothing more, let requests in flight finish within the grace, release the rest.
+
+        Returns when all of it is recorded.
+        """
+        if grace is not None:
+            self._grace = grace
         self._stopping = True
-        self._wake()
+        self._from_outside(self._woken.set)
         self._thread.join()
 
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait until it ends, at most so many seconds; whether it has."""
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def figures(self) -> Figures:
+        return self._figures._replace(in_flight=len(self._sending))
+
     def _run(self) -> None:
-        asyncio.run(self._deliver())
+        try:
+            asyncio.run(self._deliver())
+        except DispatcherError as error:
+            self._fail(error)
+
+    def _fail(self, error: DispatcherError) -> None:
+        logger.error("the worker stops: %s. %s", error, error.remedy)
+        self.failure, self._stopping = error, True
 
     async def _deliver(self) -> None:
         self._loop = asyncio.get_running_loop()
+        self._watch = self._committer.watch()
+        self._committer.listeners.append(self._committed)
         try:
-            self._committer.listeners.append(self._wake)
             while not self._stopping:
-                free = self._concurrency - len(self._sending)
-                for one in await self._claimed(free):
-                    task = asyncio.create_task(self._attempt(one))
+                turn = await self._turn(self._concurrency - len(self._sending))
+                if turn is None:
+                    await self._wait(TROUBLED_PAUSE)
+                    continue
+                for claimed in turn.claimed:
+                    task = asyncio.create_task(self._attempt(claimed))
                     self._sending.add(task)
-                    task.add_done_callback(self._sending.discard)
-                await self._pause()
-            if self._sending:
-                await asyncio.wait(self._sending, timeout=self._grace)
-            for task in list(self._sending):
-                task.cancel()
-            await asyncio.gather(*self._sending, return_exceptions=True)
+                    task.add_done_callback(partial(self._finished, claimed))
+                await self._pause(turn.next_change)
+            await self._finish()
         finally:
-            self._committer.listeners.remove(self._wake)
+            self._committer.listeners.remove(self._committed)
             self._loop = None
+            self._watch.close()
             await self._transport.close()
 
-    async def _claimed(self, limit: int) -> list[Claimed]:
-        """What is due now; nothing while the database cannot serve, which is not the end of the worker."""
+    async def _turn(self, limit: int) -> Turn | None:
+        """Record what has come back and claim up to `limit` more; None while the database cannot serve."""
+        outcomes, self._outcomes = self._outcomes, []
+        work = partial(self._work, outcomes=outcomes, limit=limit)
         try:
-            return await self._commit(partial(self._claim, limit=limit))
+            # Cancelled meanwhile, it is done all the same: what happened is recorded.
+            turn = await asyncio.shield(asyncio.wrap_future(self._committer.submit(work)))
         except StorageError as error:
-            logger.error("nothing could be claimed: %s. %s", error, error.remedy)
-            return []
+            self._outcomes = outcomes + self._outcomes
+            logger.error("nothing could be recorded or claimed: %s. %s", error, error.remedy)
+            return None
+        for entry in turn.recorded:
+            self._note(entry)
+        return turn
 
-    async def _pause(self) -> None:
-        """Until something was appended by this process, or it is time to look what others did."""
-        try:
-            async with asyncio.timeout(self._poll):
-                await self._woken.wait()
-        except TimeoutError:
-            return
-        self._woken.clear()
-
-    def _wake(self) -> None:
-        loop = self._loop
-        if loop is not None:
-            with suppress(RuntimeError):  # it may have ended just now
-                loop.call_soon_threadsafe(self._woken.set)
-
-    def _claim(self, commit: Commit, limit: int) -> list[Claimed]:
-        """Record as lost what dead workers held, then claim what is due."""
-        for lost in claims.expired(commit.connection, commit.now):
-            claims.release(commit.connection, lost.fence)
-            facts = Record(lost.delivery_id, 0, lost.started_at, error="lost", worker=lost.worker)
-            commit.apply(facts)
-        commit.flush()
-        claimed = []
-        for claim in claims.claim(commit.connection, commit.now, self.name, limit, self._limits):
-            try:
-                settings = self._vault.read_endpoint(commit.connection, claim.endpoint_id)
-                wrapped, sealed = self._vault.read_sealed(commit.connection, claim.position)
-            except VaultDamaged as damage:
-                self._record(commit, claim, never_sent(damage.code), 0)
-            else:
-                claimed.append(Claimed(claim, settings, wrapped, sealed))
-        return claimed
+    def _work(self, commit: Commit, outcomes: list[Outcome], limit: int) -> Turn:
+        """In the committer's thread."""
+        turn = take_turn(commit, self._vault, outcomes, self.name, limit, self._limits)
+        self._looked = commit.state.position
+        return turn
 
     async def _attempt(self, claimed: Claimed) -> None:
         claim = claimed.claim
         began = asyncio.get_running_loop().time()
+        key = b""
         try:
-            answer = await self._transport.send(self._request(claimed))
-        except MasterKeyMissing:
-            logger.exception("stopped: no more is sent, and no attempt is spent")
-            self._stopping = True
-            await self._commit(partial(self._release, claim=claim))
-            return
+            request, key = self._outgoing.request(claimed)
+            answer = await self._transport.send(request)
+        except MasterKeyMissing as error:
+            self._fail(error)
+            answer = None
         except (VaultError, UsageError) as error:
             # A stored row that cannot be sent ends its own delivery; it never delays another.
             answer = never_sent(error.code)
-        except asyncio.CancelledError:
-            await self._commit(partial(self._release, claim=claim))
-            raise
         duration = round((asyncio.get_running_loop().time() - began) * 1000)
-        await self._commit(partial(self._record, claim=claim, answer=answer, duration=duration))
+        self._outcomes.append(Outcome(claim, answer, duration, key))
 
-    async def _commit(self, work: Callable[[Commit], T]) -> T:
-        """Have work done. Cancelled meanwhile, it is done all the same: what happened is recorded."""
-        return await asyncio.shield(asyncio.wrap_future(self._committer.submit(work)))
+    def _finished(self, claimed: Claimed, task: asyncio.Task[None]) -> None:
+        self._sending.discard(task)
+        self._woken.set()
+        if task.cancelled():
+            self._outcomes.append(Outcome(claimed.claim, None))
+        else:
+            task.result()  # A fault of ours is told to the loop's exception handler; its claim expires.
 
-    def _request(self, claimed: Claimed) -> Request:
-        claim = claimed.claim
-        settings = decode_settings(claimed.settings)
-        plain = self._vault.unseal_payload(claim.delivery_id, claimed.wrapped, claimed.sealed)
-        payload = decode_payload(plain)
-        valid = [s for s in settings.secrets if s.until is None or s.until > claim.started_at]
-        return signed_request(
-            url=settings.url,
-            method=settings.method,
-            event_id=claim.delivery_id.rpartition("/")[2],
-            timestamp=claim.started_at // 1000,
-            body=payload.body,
-            signers=[parse_signer(secret.text) for secret in valid],
-            authentication=settings.authentication,
-            headers=(*settings.headers, *payload.headers),
-            deadline=DEADLINE,
-        )
+    async def _pause(self, next_change: int | None) -> None:
+        """Until there may be something to record or to claim."""
+        while not self._stopping:
+            full = len(self._sending) >= self._concurrency
+            seconds = self._poll
+            if next_change is not None and not full:
+                seconds = min(seconds, max(0.0, (next_change - self._committer.now()) / 1000))
+            await self._wait(seconds)
+            if self._outcomes:
+                return
+            if full:
+                continue  # Whatever there may be to claim has to wait for an answer.
+            if self._appended > self._looked or self._watch.changed():
+                return
+            if next_change is not None and self._committer.now() >= next_change:
+                return
 
-    def _record(self, commit: Commit, claim: Claim, answer: Answer, duration: int) -> None:
-        if claims.release(commit.connection, claim.fence) is None:
-            logger.warning("dropped the late result of %s: another worker has taken over", claim.delivery_id)
+    async def _wait(self, seconds: float) -> None:
+        """That long, or until something happens here."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._woken.wait()
+        self._woken.clear()
+
+    async def _finish(self) -> None:
+        """Let requests in flight end, then end them, and record it all."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self._grace
+        if self._sending:
+            await asyncio.wait(self._sending, timeout=self._grace)
+        for task in self._sending:
+            task.cancel()
+        while self._sending:
+            await asyncio.wait(self._sending)
+        while self._outcomes and await self._turn(0) is None and loop.time() < end:
+            await asyncio.sleep(TROUBLED_PAUSE)
+
+    def _note(self, entry: Entry) -> None:
+        figures, body = self._figures, entry.body
+        if isinstance(body, AttemptReleased):
+            self._figures = figures._replace(released=figures.released + 1)
+        if not isinstance(body, AttemptRecorded):
             return
-        hint = answer.retry_after if answer.status in HINTED_STATUSES else None
-        position = commit.state.position + 1
-        commit.apply(
-            Record(
-                claim.delivery_id,
-                answer.status,
-                claim.started_at,
-                duration,
-                answer.outcome,
-                answer.error,
-                None if hint is None else hint * 1000,
-                claim.worker,
-            )
+        counted = {"delivered": "delivered", "retry": "retried", "dead": "dead"}[body.decision]
+        self._figures = figures._replace(
+            **{counted: getattr(figures, counted) + 1, "lost": figures.lost + (body.error == "lost")}
         )
-        if answer.body:
-            self._vault.write_response(commit.connection, position, claim.position, answer.body)
+        if body.decision != "delivered":
+            logger.log(
+                logging.INFO if body.decision == "retry" else logging.WARNING,
+                "attempt %d of %s: %d %s, %s",
+                body.attempt,
+                entry.delivery_id,
+                body.status,
+                body.error or "",
+                "dead" if body.retry_at is None else f"again at {body.retry_at}",
+                extra={"entry": entry},
+            )
 
-    def _release(self, commit: Commit, claim: Claim) -> None:
-        if claims.release(commit.connection, claim.fence) is not None:
-            commit.apply(Release(claim.delivery_id, claim.started_at, claim.worker))
+    def _committed(self, position: int) -> None:
+        """In the committer's thread."""
+        self._appended = position
+        if position > self._looked:
+            self._from_outside(self._woken.set)
+
+    def _from_outside(self, call: Callable[[], None]) -> None:
+        loop = self._loop
+        if loop is not None:
+            with suppress(RuntimeError):  # it may have ended just now
+                loop.call_soon_threadsafe(call)

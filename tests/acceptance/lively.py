@@ -17,7 +17,8 @@ from typing import Any
 from dispatcher.core.policy import RetryPolicy
 from dispatcher.delivery.transport import Answer, Request
 from dispatcher.live import Dispatcher
-from dispatcher.worker.worker import DEADLINE, LEASE
+from dispatcher.worker.outgoing import DEADLINE
+from dispatcher.worker.worker import LEASE
 
 OPEN = ("127.0.0.0/8",)
 QUICK = RetryPolicy(max_attempts=3, waits=(10, 20), retryable=((0, 0), (429, 429), (500, 599)))

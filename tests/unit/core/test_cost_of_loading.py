@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from dispatcher.core.agenda import Agenda
 from dispatcher.core.decide import decide
@@ -23,7 +23,7 @@ from dispatcher.core.operations import (
     Revive,
 )
 from dispatcher.core.policy import PROMISED
-from dispatcher.core.state import State
+from dispatcher.core.state import Place, State
 from dispatcher.core.status import status
 from dispatcher.core.window import FIRST_PAGE, Item, Window
 
@@ -70,7 +70,10 @@ class Library:
         self.asked += wanted
         return self._lend([BY_ID[delivery_id] for delivery_id in wanted if delivery_id in BY_ID])
 
-    def pending_after(self, endpoint_id: str, lane: str, order: int, limit: int) -> list[StoredDelivery]:
+    def pending_after(self, lanes: Sequence[Place], limit: int) -> list[list[StoredDelivery]]:
+        return [self._pending_after(endpoint_id, order, limit) for endpoint_id, _, order in lanes]
+
+    def _pending_after(self, endpoint_id: str, order: int, limit: int) -> list[StoredDelivery]:
         if endpoint_id == "mail":
             return self._lend([row for row in MAIL[:1] if row.order > order])
         start = bisect_right(WAITING, order, key=lambda row: row.order)

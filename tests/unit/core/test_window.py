@@ -112,6 +112,20 @@ def test_pages_double_up_to_the_largest() -> None:
     assert max(limits) == LAST_PAGE == 1024
 
 
+def test_a_window_lacks_items_once_its_last_but_one_is_gone_unless_it_holds_all() -> None:
+    shelf = Shelf(*range(FIRST_PAGE + 1))
+    window = Window(complete=False)
+    assert window.lacks()
+    window.first(_except(*range(FIRST_PAGE - 2)), shelf.fetch)
+    assert not window.lacks()
+    window.first(_except(*range(FIRST_PAGE - 1)), shelf.fetch)
+    assert window.lacks()
+    window.extend(shelf.fetch((FIRST_PAGE - 1,), 2), 2)
+    assert not window.lacks()
+    assert window.first(_except(*range(FIRST_PAGE)), _never_fetched) == (FIRST_PAGE,)
+    assert not window.lacks()
+
+
 def test_only_as_much_is_fetched_as_is_asked_for() -> None:
     shelf = Shelf(*range(10_000))
     window = Window(complete=False)
@@ -126,7 +140,7 @@ NUMBERS = st.integers(0, 60)
 @settings(deadline=None, max_examples=300)
 @given(
     st.sets(NUMBERS),
-    st.lists(st.one_of(st.tuples(st.just("add"), NUMBERS), st.tuples(st.just("drop"), NUMBERS))),
+    st.lists(st.tuples(st.sampled_from(["add", "drop", "load"]), NUMBERS)),
 )
 @pytest.mark.parametrize("complete", [False, True])
 def test_the_first_is_always_the_smallest_that_holds(
@@ -140,7 +154,10 @@ def test_the_first_is_always_the_smallest_that_holds(
         for number in stored:
             window.add((number,))
     for step, number in steps:
-        if step == "drop":
+        if step == "load":
+            if window.lacks() and window.upto is not None:
+                window.extend(shelf.fetch(window.upto, number + 1), number + 1)
+        elif step == "drop":
             world.discard(number)
         elif number not in world:
             world.add(number)

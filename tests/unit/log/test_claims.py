@@ -29,9 +29,9 @@ def _ids(found: list[Claim]) -> list[str]:
     return [claim.delivery_id for claim in found]
 
 
-def _release(log: LiveLog, fence: int) -> Claim | None:
+def _release(log: LiveLog, *fences: int) -> set[int]:
     with log.transaction() as connection:
-        return claims.release(connection, fence)
+        return claims.release(connection, fences)
 
 
 def test_a_claim_says_all_that_sending_needs(log: LiveLog) -> None:
@@ -147,8 +147,8 @@ def test_a_retry_set_after_the_resumption_keeps_its_wait(log: LiveLog) -> None:
 def test_a_claim_is_released_once_and_given_back_whole(log: LiveLog) -> None:
     log.do(registered("t/shop"), *queued("t/shop", "a"))
     (claim,) = _claim(log)
-    assert _release(log, claim.fence) == claim
-    assert _release(log, claim.fence) is None, "whoever comes late finds that it is gone"
+    assert _release(log, claim.fence) == {claim.fence}
+    assert _release(log, claim.fence) == set(), "whoever comes late finds that it is gone"
 
 
 def test_claims_expire_after_the_last_moment_of_their_lease_the_oldest_first(log: LiveLog) -> None:
@@ -174,7 +174,7 @@ def test_a_claimed_delivery_is_known_to_be(log: LiveLog) -> None:
     with log.transaction() as connection:
         assert claims.is_claimed(connection, "t/shop/a")
         assert not claims.is_claimed(connection, "t/shop/b")
-        claims.release(connection, claim.fence)
+        claims.release(connection, [claim.fence])
         assert not claims.is_claimed(connection, "t/shop/a")
 
 

@@ -125,7 +125,7 @@ def test_everything_of_one_transaction_has_one_time(log: LiveLog) -> None:
 def test_who_waits_for_entries_is_told_of_each_transaction_with_some(log: LiveLog) -> None:
     told: list[list[str]] = []
     with running(log) as committer:
-        committer.listeners.append(lambda: told.append(ids(log)))
+        committer.listeners.append(lambda position: told.append(ids(log)))
         together(committer, enqueue("a"), enqueue("b"))
         committer.submit(lambda commit: commit.now).result(PATIENCE)
         committer.submit(enqueue("c")).result(PATIENCE)

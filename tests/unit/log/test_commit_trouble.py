@@ -167,7 +167,7 @@ def test_a_database_that_stays_locked_is_waited_for_once_for_all(
 def test_whoever_is_told_of_entries_may_fail_and_the_committer_goes_on(
     log: LiveLog, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def closed() -> None:
+    def closed(position: int) -> None:
         raise RuntimeError("Event loop is closed")
 
     with running(log) as committer:

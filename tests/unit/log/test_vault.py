@@ -10,8 +10,8 @@ import pytest
 
 from dispatcher.errors import MasterKeyMissing, PayloadErased, VaultDamaged
 from dispatcher.log.open import Database
-from dispatcher.log.seal import Keyring
-from dispatcher.log.vault import ERASED, SealedPayload, Vault
+from dispatcher.log.seal import Keyring, unseal
+from dispatcher.log.vault import ERASED, SealedPayload, SealedRow, Vault
 
 MASTER = bytes(range(32))
 CANARY = b"canary-in-plain-text"
@@ -45,6 +45,10 @@ def _stored(database: Database, vault: Vault, n: int, plain: bytes) -> SealedPay
     return payload
 
 
+def _plain(vault: Vault, delivery_id: str, row: SealedRow) -> bytes:
+    return vault.unseal_payload(delivery_id, vault.payload_key(row.wrapped), row.sealed)
+
+
 def _erase(database: Database, n: int) -> None:
     with database.write() as connection:
         connection.exec_driver_sql("UPDATE dispatcher_payload_keys SET key = ? WHERE n = ?", (ERASED, n))
@@ -69,11 +73,12 @@ def test_a_payload_comes_back_to_its_delivery_only(database: Database, vault: Va
         vault.write_payloads(connection, payloads)
         vault.write_payloads(connection, [])
     with database.read() as connection:
-        three, five = vault.read_sealed(connection, 3), vault.read_sealed(connection, 5)
-    assert vault.unseal_payload("m3", *three) == b"3"
-    assert vault.unseal_payload("m5", *five) == b"5"
+        rows = vault.payload_rows(connection, [3, 4, 5])
+    assert rows.keys() == {3, 5}, "what is missing is left out"
+    assert _plain(vault, "m3", rows[3]) == b"3"
+    assert _plain(vault, "m5", rows[5]) == b"5"
     with pytest.raises(VaultDamaged):
-        vault.unseal_payload("m5", *three)
+        _plain(vault, "m5", rows[3])
 
 
 def test_one_endpoints_secrets_are_not_read_as_anothers(database: Database, vault: Vault) -> None:
@@ -88,9 +93,7 @@ def test_what_is_missing_is_said_to_be(database: Database, vault: Vault) -> None
     with database.write() as connection:
         for read in (
             lambda: vault.read_endpoint(connection, "default/shop"),
-            lambda: vault.read_sealed(connection, 3),
             lambda: vault.digest_as_in(connection, 3, b""),
-            lambda: vault.write_response(connection, 4, 3, b""),
         ):
             with pytest.raises(VaultDamaged, match="missing"):
                 read()
@@ -111,24 +114,23 @@ def test_without_its_key_a_payload_is_erased(database: Database, vault: Vault) -
     _stored(database, vault, 5, b"kept")
     _erase(database, 3)
     with database.write() as connection:
-        wrapped, sealed = vault.read_sealed(connection, 3)
+        rows = vault.payload_rows(connection, [3, 5])
         with pytest.raises(PayloadErased):
-            vault.unseal_payload("m3", wrapped, sealed)
+            vault.payload_key(rows[3].wrapped)
         with pytest.raises(PayloadErased):
             vault.digest_as_in(connection, 3, b"content")
-        with pytest.raises(PayloadErased):
-            vault.write_response(connection, 4, 3, b"answer")
-        assert vault.unseal_payload("m5", *vault.read_sealed(connection, 5)) == b"kept"
+        assert _plain(vault, "m5", rows[5]) == b"kept"
 
 
 def test_a_response_goes_with_its_payload(database: Database, vault: Vault) -> None:
     """It is sealed with the payload's key: one erasure is enough for both."""
-    _stored(database, vault, 3, b"content")
+    payload = _stored(database, vault, 3, b"content")
+    key = vault.payload_key(payload.wrapped)
     with database.write() as connection:
-        vault.write_response(connection, 4, 3, CANARY)
+        vault.write_response(connection, 4, 3, key, CANARY)
         (row,) = connection.exec_driver_sql("SELECT n, payload, sealed FROM dispatcher_responses")
     assert (row.n, row.payload) == (4, 3)
-    assert CANARY not in row.sealed
+    assert unseal(key, row.sealed, "response 4") == CANARY
 
 
 def test_digests_of_names_last_as_long_as_the_database_and_are_its_own(
@@ -150,7 +152,8 @@ def test_a_vault_does_not_open_without_its_master_key(database: Database) -> Non
 
 def test_a_master_key_may_come_later_and_change(database: Database) -> None:
     payload = _stored(database, _opened(database, Keyring()), 3, b"content")
-    assert _opened(database, Keyring([MASTER])).unseal_payload("m3", payload.wrapped, payload.sealed)
+    row = SealedRow(payload.wrapped, payload.sealed)
+    assert _plain(_opened(database, Keyring([MASTER])), "m3", row) == b"content"
     with database.write() as connection:
         _opened_vault = Vault.open(connection, Keyring([MASTER[::-1], MASTER]))
         assert _opened_vault.digest_as_in(connection, 3, b"content") == payload.digest
@@ -160,8 +163,9 @@ def test_no_plain_byte_lies_in_any_file(tmp_path: Path, keyring: Keyring) -> Non
     with closing(Database(tmp_path / "live.db")) as database, database.write() as connection:
         vault = Vault.open(connection, keyring)
         vault.write_endpoint(connection, "default/shop", b"secret " + CANARY)
-        vault.write_payloads(connection, [(3, vault.seal_payload("m3", b"payload " + CANARY))])
-        vault.write_response(connection, 4, 3, b"answer " + CANARY)
+        payload = vault.seal_payload("m3", b"payload " + CANARY)
+        vault.write_payloads(connection, [(3, payload)])
+        vault.write_response(connection, 4, 3, vault.payload_key(payload.wrapped), b"answer " + CANARY)
         connection.exec_driver_sql(
             "UPDATE dispatcher_vault_keys SET name = name || ? || ?",
             (vault.digest("url", CANARY.decode()), vault.seal_payload("m4", CANARY).digest),
