@@ -369,13 +369,14 @@ class Dispatcher:
         def work(commit: Commit) -> str:
             known = commit.state.delivery(delivery)
             if known is not None:
+                commit.flush()
                 if known.erased or known.digest != self._vault.digest_as_in(
                     commit.connection, known.order, plain
                 ):
                     raise Refused("duplicate_event")
                 return event_id
             commit.apply(operation)
-            self._vault.write_payloads(commit.connection, [(commit.state.position, sealed)])
+            self._vault.write_payloads(commit.insert, [(commit.state.position, sealed)])
             return event_id
 
         return work

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Table
 
 from dispatcher.core.decide import decide
 from dispatcher.core.entities import Delivery, Endpoint
@@ -17,7 +18,7 @@ from dispatcher.core.state import State
 from dispatcher.errors import WrongKind
 from dispatcher.log.open import Database
 from dispatcher.log.read import last_entry, load_frontier, log_kind
-from dispatcher.log.rows import Row
+from dispatcher.log.rows import Row, insert_rows
 from dispatcher.log.views import ViewSource, write_changes
 from dispatcher.log.writer import ROWS_PER_STEP, LogWriter
 
@@ -59,6 +60,9 @@ class Appender:
             self.state = State(kind, source, position=self._begun_at, ts=ts)
         self._rows: list[Row] = []
         self._leaves: list[bytes] = []
+        self._rows_beside: defaultdict[Table, list[Row]] = defaultdict(list)
+        self.beside = 0
+        """How often rows were given to be written with the entries."""
         self._deliveries: dict[int, Delivery] = {}
         self._endpoints: dict[str, Endpoint] = {}
         self.on_change: Callable[[Delivery | Endpoint], None] = _ignore
@@ -71,6 +75,11 @@ class Appender:
             for entry in decided:
                 self._append(entry)
         return decided
+
+    def insert(self, table: Table, rows: Iterable[Row]) -> None:
+        """Rows to be written with the entries, many at a time."""
+        self._rows_beside[table] += rows
+        self.beside += 1
 
     def _append(self, entry: Entry) -> None:
         changed = evolve(self.state, entry)
@@ -105,6 +114,9 @@ class Appender:
         if self._rows:
             self._insert()
         self._writer.wait()
+        for table, rows in self._rows_beside.items():
+            insert_rows(self.connection, table, rows)
+        self._rows_beside.clear()
         deliveries = self._deliveries.values()
         lanes = {id(delivery.lane): delivery.lane for delivery in deliveries}.values()
         self._endpoints.update((lane.endpoint.id, lane.endpoint) for lane in lanes)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
-import sqlite3
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from typing import Any, TypeVar, cast
+from itertools import chain
+from typing import Any, NamedTuple, TypeVar
+
+from sqlalchemy import Table
 
 from dispatcher.core.entries import Entry
 from dispatcher.core.operations import AnyOperation, Refusal
@@ -17,6 +19,7 @@ from dispatcher.errors import DatabaseBusy, DispatcherError, Refused, StorageErr
 from dispatcher.log.append import Appender, Memory, appending
 from dispatcher.log.clock import Clock
 from dispatcher.log.open import Connection, Database
+from dispatcher.log.rows import Row, driver
 from dispatcher.log.watch import Watch
 
 T = TypeVar("T")
@@ -47,17 +50,25 @@ class Commit:
             raise Refused(decided.code)
         return decided
 
+    def insert(self, table: Table, rows: Iterable[Row]) -> None:
+        """Have rows written with the entries that an operation came to; `flush` makes them seen."""
+        self._log.insert(table, rows)
+
     def flush(self) -> None:
-        """Bring the view tables up to the state, for work that reads them."""
+        """Bring the tables up to the state, for work that reads them."""
         self._log.finish()
 
-    def extent(self) -> tuple[int, int]:
-        """Another one after every change: entries appended, rows written."""
-        driver = cast(sqlite3.Connection, self.connection.connection.dbapi_connection)
-        return self._log.state.position, driver.total_changes
+    def extent(self) -> tuple[int, int, int]:
+        """Another one after every change: entries appended, rows to be written, rows written."""
+        return self._log.state.position, self._log.beside, driver(self.connection).total_changes
 
 
-Piece = tuple[Callable[[Commit], Any], Future[Any]]
+class Piece(NamedTuple):
+    """Something to do, whom to answer, and the deliveries that it will ask for."""
+
+    work: Callable[[Commit], Any]
+    future: Future[Any]
+    about: Sequence[str]
 
 
 class Committer:
@@ -97,16 +108,17 @@ class Committer:
         """Tells when other processes, or this one, have written. Close it."""
         return self._database.watch()
 
-    def submit(self, work: Callable[[Commit], T]) -> Future[T]:
+    def submit(self, work: Callable[[Commit], T], about: Sequence[str] = ()) -> Future[T]:
         """Have work done; the future is done once its transaction is durable.
 
-        Until its turn comes the future can be cancelled, and nothing is done.
+        The deliveries that it is about are loaded together with those of other work. Until its turn comes
+        the future can be cancelled, and nothing is done.
         """
         future: Future[T] = Future()
         with self._changed:
             if self._stopping:
                 raise StorageError("this dispatcher is closed", "Open another one.")
-            self._waiting.append((work, future))
+            self._waiting.append(Piece(work, future, about))
             self._changed.notify()
         return future
 
@@ -120,7 +132,7 @@ class Committer:
                     final = len(batch) == 1 or isinstance(error, DatabaseBusy)
                     again = error if final else self._commit([piece])
                     if again is not None:
-                        piece[1].set_exception(again)
+                        piece.future.set_exception(again)
 
     def _take(self) -> list[Piece]:
         """What to do next; nothing when there is an end."""
@@ -133,7 +145,7 @@ class Committer:
                     break
                 taken = [self._waiting.popleft() for _ in range(min(len(self._waiting), LARGEST_BATCH))]
                 # From here on it cannot be cancelled any more.
-                batch = [piece for piece in taken if piece[1].set_running_or_notify_cancel()]
+                batch = [piece for piece in taken if piece.future.set_running_or_notify_cancel()]
         return batch
 
     def _commit(self, batch: list[Piece]) -> BaseException | None:
@@ -145,10 +157,11 @@ class Committer:
                 now = self._clock.now(last)
                 # Whatever the clock says: entries never go back in time.
                 commit = Commit(log, now if last is None else max(now, last))
-                for work, _ in batch:
+                commit.state.load_deliveries(chain.from_iterable(piece.about for piece in batch))
+                for piece in batch:
                     before = commit.extent()
                     try:
-                        results.append((work(commit), None))
+                        results.append((piece.work(commit), None))
                     except DispatcherError as refused:
                         if commit.extent() != before:
                             raise
@@ -157,11 +170,11 @@ class Committer:
         except BaseException as error:
             # Of any kind: whoever waits is answered, and the thread goes on.
             return error
-        for (_, future), (result, failed) in zip(batch, results, strict=True):
+        for piece, (result, failed) in zip(batch, results, strict=True):
             if failed is None:
-                future.set_result(result)
+                piece.future.set_result(result)
             else:
-                future.set_exception(failed)
+                piece.future.set_exception(failed)
         if position > begun_at:
             self._tell(position)
         return None

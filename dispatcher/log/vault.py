@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import hmac
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 from msgspec import Struct
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Table
 
 from dispatcher.errors import PayloadErased, VaultDamaged
-from dispatcher.log.rows import fetch_at_once
+from dispatcher.log.rows import Row, fetch_at_once
+from dispatcher.log.schema import payload_keys
+from dispatcher.log.schema import payloads as payloads_table
 from dispatcher.log.seal import WRAPPED, Keyring, new_key, seal, unseal
 
 DIGEST_KEY = "digest"
 ERASED = bytes(WRAPPED)
+
+
+Insert = Callable[[Table, list[Row]], None]
 
 
 class SealedRow(NamedTuple):
@@ -93,17 +98,11 @@ class Vault:
         sealed = seal(key, plain, f"payload {delivery_id}")
         return SealedPayload(self._keyring.wrap(key), sealed, content_digest(key, plain))
 
-    def write_payloads(self, connection: Connection, payloads: Iterable[tuple[int, SealedPayload]]) -> None:
-        """Payloads by the position of their Enqueued entries."""
+    def write_payloads(self, insert: Insert, payloads: Iterable[tuple[int, SealedPayload]]) -> None:
+        """Payloads by the position of their Enqueued entries; `insert` takes a table and rows of it."""
         rows = list(payloads)
-        if not rows:
-            return
-        connection.exec_driver_sql(
-            "INSERT INTO dispatcher_payload_keys VALUES (?, ?)", [(n, payload.wrapped) for n, payload in rows]
-        )
-        connection.exec_driver_sql(
-            "INSERT INTO dispatcher_payloads VALUES (?, ?)", [(n, payload.sealed) for n, payload in rows]
-        )
+        insert(payload_keys, [(n, payload.wrapped) for n, payload in rows])
+        insert(payloads_table, [(n, payload.sealed) for n, payload in rows])
 
     def payload_rows(self, connection: Connection, positions: Collection[int]) -> dict[int, SealedRow]:
         """The payloads of these positions, to be unsealed outside the transaction."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from dispatcher.errors import MasterKeyMissing, PayloadErased, VaultDamaged
 from dispatcher.log.open import Database
+from dispatcher.log.rows import insert_rows
 from dispatcher.log.seal import Keyring, unseal
 from dispatcher.log.vault import ERASED, SealedPayload, SealedRow, Vault
 
@@ -41,7 +43,7 @@ def _opened(database: Database, keyring: Keyring) -> Vault:
 def _stored(database: Database, vault: Vault, n: int, plain: bytes) -> SealedPayload:
     payload = vault.seal_payload(f"m{n}", plain)
     with database.write() as connection:
-        vault.write_payloads(connection, [(n, payload)])
+        vault.write_payloads(partial(insert_rows, connection), [(n, payload)])
     return payload
 
 
@@ -70,8 +72,8 @@ def test_an_endpoint_comes_back_as_it_was_last_written(
 def test_a_payload_comes_back_to_its_delivery_only(database: Database, vault: Vault) -> None:
     payloads = [(n, vault.seal_payload(f"m{n}", b"%d" % n)) for n in (3, 5)]
     with database.write() as connection:
-        vault.write_payloads(connection, payloads)
-        vault.write_payloads(connection, [])
+        vault.write_payloads(partial(insert_rows, connection), payloads)
+        vault.write_payloads(partial(insert_rows, connection), [])
     with database.read() as connection:
         rows = vault.payload_rows(connection, [3, 4, 5])
     assert rows.keys() == {3, 5}, "what is missing is left out"
@@ -164,7 +166,7 @@ def test_no_plain_byte_lies_in_any_file(tmp_path: Path, keyring: Keyring) -> Non
         vault = Vault.open(connection, keyring)
         vault.write_endpoint(connection, "default/shop", b"secret " + CANARY)
         payload = vault.seal_payload("m3", b"payload " + CANARY)
-        vault.write_payloads(connection, [(3, payload)])
+        vault.write_payloads(partial(insert_rows, connection), [(3, payload)])
         vault.write_response(connection, 4, 3, vault.payload_key(payload.wrapped), b"answer " + CANARY)
         connection.exec_driver_sql(
             "UPDATE dispatcher_vault_keys SET name = name || ? || ?",
