@@ -26,6 +26,8 @@ LEASE = 30.0
 TROUBLED_PAUSE = 0.5
 """Seconds until a database that could not serve is asked again."""
 logger = logging.getLogger("dispatcher.worker")
+# Else Python would print every warning of an application that set up no logging.
+logging.getLogger("dispatcher").addHandler(logging.NullHandler())
 
 
 class Figures(NamedTuple):
@@ -87,6 +89,7 @@ class Worker:
         self._stopping = False
         self._woken = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="dispatcher-worker", daemon=True)
 
     def start(self) -> None:
@@ -101,12 +104,12 @@ class Worker:
             self._grace = grace
         self._stopping = True
         self._from_outside(self._woken.set)
-        self._thread.join()
+        self._ended.wait()
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait until it ends, at most so many seconds; whether it has."""
-        self._thread.join(timeout)
-        return not self._thread.is_alive()
+        # Not by the thread's own join: a Ctrl-C within that leaves it taken for ended.
+        return self._ended.wait(timeout)
 
     def figures(self) -> Figures:
         return self._figures._replace(in_flight=len(self._sending))
@@ -116,6 +119,8 @@ class Worker:
             asyncio.run(self._deliver())
         except DispatcherError as error:
             self._fail(error)
+        finally:
+            self._ended.set()
 
     def _fail(self, error: DispatcherError) -> None:
         logger.error("the worker stops: %s. %s", error, error.remedy)
