@@ -3,6 +3,8 @@
 DispatcherError
 ├── UsageError            the call itself is wrong
 │   ├── NotFound          no such delivery, endpoint, position
+│   ├── AmbiguousEvent    several endpoints have an event of this id
+│   ├── ExtraMissing      live delivery needs packages that are not installed
 │   ├── WrongKind         a simulated log where a live one is meant, or the other way round
 │   ├── Refused           the rules do not allow it; `code` says why
 │   └── (delivery.refusals) a url, header, secret or signature that is not accepted
@@ -29,14 +31,12 @@ Exit codes: 0 done, 1 a check found something, 2 wrong usage, 3 not found, 4 sto
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 
 class DispatcherError(Exception):
     """What happened, in one sentence; `remedy` says what to do."""
 
     code: str = "error"
-    exit_code: ClassVar[int] = 1
+    exit_code: int = 1
     remedy: str = ""
 
     def __init__(self, message: str, remedy: str | None = None) -> None:
@@ -55,6 +55,16 @@ class NotFound(UsageError):
     exit_code = 3
 
 
+class AmbiguousEvent(UsageError):
+    code = "ambiguous_event"
+    remedy = "Say which with --endpoint."
+
+
+class ExtraMissing(UsageError):
+    code = "extra_missing"
+    remedy = "Install them: pip install 'webhook-dispatcher[live]'."
+
+
 class WrongKind(UsageError):
     code = "wrong_kind"
     remedy = "Use another database: simulated and live histories never share one."
@@ -63,11 +73,26 @@ class WrongKind(UsageError):
 class Refused(UsageError):
     """An operation that changed nothing; its `code` is the rule's, such as `unknown_endpoint`."""
 
-    remedy = "Nothing was changed."
-
     def __init__(self, code: str, message: str | None = None) -> None:
-        super().__init__(message or code.replace("_", " "))
+        super().__init__(message or code.replace("_", " "), _REMEDIES.get(code, "Nothing was changed."))
         self.code = code
+        if code.startswith("unknown_"):
+            self.exit_code = NotFound.exit_code
+
+
+_REMEDIES = {
+    "unknown_endpoint": "`dispatcher endpoint list` shows those there are.",
+    "unknown_event": "Check its id, and the endpoint's.",
+    "duplicate_endpoint": "`dispatcher endpoint set` changes one that is there.",
+    "duplicate_event": "Give another event id, or none; the first one's content stays.",
+    "not_disabled": "It delivers already; `dispatcher revive` brings its dead events back.",
+    "already_disabled": "Nothing was changed; `dispatcher endpoint show` tells why it is.",
+    "not_dead": "Only dead events are revived; `dispatcher dead-letters` lists them.",
+    "not_pending": "Only what is pending or held can be cancelled.",
+    "in_flight": "Try again when its request is over.",
+    "payload_erased": "What was erased cannot be sent again: enqueue it as a new event.",
+    "order_key_refused": "An endpoint that keeps no order takes no order key.",
+}
 
 
 class StorageError(DispatcherError):

@@ -126,8 +126,11 @@ REVIVE = st.builds(
     Revive,
     ENDPOINTS,
     st.one_of(st.none(), st.lists(DELIVERIES, max_size=3).map(tuple)),
-    st.sampled_from([None, None, 0, 1, 2]),
+    st.sampled_from([None, None, 0, 1, 2, 3]),
     ACTORS,
+    st.sampled_from([0, 0, 7, 15]),
+    st.sampled_from([0, 0, 9, 20]),
+    st.sampled_from([None, None, 12, 30]),
 )
 SCRIPTS = st.one_of(st.lists(STATUSES, min_size=1, max_size=3), st.sampled_from([[], None, [99]]))
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, assert_never
 
 import msgspec
 
+from dispatcher.audit.names import stored, unknown_event
 from dispatcher.core.entries import (
     AttemptRecorded,
     AttemptReleased,
@@ -22,25 +24,16 @@ from dispatcher.core.entries import (
     PayloadErased,
     Revived,
 )
-from dispatcher.errors import NotFound
-from dispatcher.log.open import Database, Target
+from dispatcher.core.state import State
 from dispatcher.log.read import LogRow, entry_of, rows_of
 
 
-def history(database: Target, delivery_id: str) -> list[LogRow]:
+def history(state: State, delivery_id: str) -> list[LogRow]:
     """Every entry of one delivery, in order. Raises NotFound when there is none."""
-    with Database(database, "read") as opened, opened.read() as connection:
-        found = rows_of(connection, delivery_id)
+    found = rows_of(stored(state).connection, delivery_id)
     if not found:
-        raise unknown_delivery(delivery_id)
+        raise unknown_event(state, delivery_id)
     return found
-
-
-def unknown_delivery(delivery_id: str) -> NotFound:
-    return NotFound(
-        f"no event {delivery_id!r} was ever enqueued",
-        "Check the id; `dispatcher log tail` shows recent ones.",
-    )
 
 
 def as_json(row: LogRow) -> dict[str, Any]:
@@ -54,11 +47,12 @@ def sentence(row: LogRow) -> str:
     return describe(entry_of(row))
 
 
-def describe(entry: Entry) -> str:
+def describe(entry: Entry, when: Callable[[int], str] = str) -> str:
+    """What an entry says; `when` puts a time in words."""
     body = entry.body
     match body:
         case AttemptRecorded():
-            return _attempt(body)
+            return _attempt(body, when)
         case Enqueued():
             return f"enqueued for {entry.endpoint_id}" + (f" in lane {body.lane}" if body.lane else "")
         case Revived():
@@ -84,7 +78,7 @@ def describe(entry: Entry) -> str:
             raise AssertionError(f"no words for {type(body).__name__}")
 
 
-def _attempt(attempt: AttemptRecorded) -> str:
+def _attempt(attempt: AttemptRecorded, when: Callable[[int], str]) -> str:
     answer = f"{attempt.status}" if attempt.status else "no answer"
     if attempt.error:
         answer += f" ({attempt.error})"
@@ -92,7 +86,8 @@ def _attempt(attempt: AttemptRecorded) -> str:
         case "delivered":
             return f"attempt {attempt.attempt}: {answer}, delivered"
         case "retry":
-            return f"attempt {attempt.attempt}: {answer}, retry at {attempt.retry_at}"
+            retry_at = "no time" if attempt.retry_at is None else when(attempt.retry_at)
+            return f"attempt {attempt.attempt}: {answer}, retry at {retry_at}"
         case "dead":
             why = "no attempt left" if attempt.outcome == "retryable" else "permanent"
             return f"attempt {attempt.attempt}: {answer}, dead ({why})"

@@ -8,79 +8,106 @@ from typing import Any
 
 import msgspec
 
-from dispatcher.audit.history import unknown_delivery
+from dispatcher.audit.names import bare_id, stored, unknown_event
 from dispatcher.core import status as core_status
 from dispatcher.core.entities import Delivery, Endpoint
 from dispatcher.core.state import State
 from dispatcher.errors import NotFound
-from dispatcher.log.open import Database, Target
+from dispatcher.log.open import Database, Target, reading
 from dispatcher.log.read import last_entry, log_kind
 from dispatcher.log.views import ViewSource
 
+MOST_COUNTED = 10_000
+"""Of the events behind one: beyond that it is only said that there are many."""
+
 
 @contextmanager
-def standing(database: Target) -> Iterator[State]:
+def standing(database: Database | Target) -> Iterator[State]:
     """The present state of a database's log, read as it is asked for."""
-    with Database(database, "read") as opened, opened.read() as connection:
+    with reading(database) as connection:
         position, ts = last_entry(connection)
         yield State(log_kind(connection) or "simulated", ViewSource(connection), position=position, ts=ts)
 
 
-def status(database: Target, delivery_id: str) -> dict[str, Any]:
-    """What `run`'s status says of one delivery, with what else is known of it. Raises NotFound."""
-    with standing(database) as state:
-        delivery = state.delivery(delivery_id)
-        if delivery is None:
-            raise unknown_delivery(delivery_id)
-        waits_behind = state.head(delivery.lane) if delivery.state == "pending" else None
-        return {
-            "event_id": delivery.id,
-            "endpoint_id": delivery.lane.endpoint.id,
-            **core_status.status(delivery),
-            "max_attempts": delivery.lane.endpoint.policy.max_attempts,
-            "last_status": delivery.last_status,
-            "last_error": delivery.last_error,
-            "waits_behind": None if waits_behind in (None, delivery) else waits_behind.id,
-            "disabled": delivery.lane.endpoint.disabled,
-        }
+def status(state: State, delivery_id: str) -> dict[str, Any]:
+    """What `run`'s status says of one delivery, with what else is known of it. Raises NotFound.
+
+    A live one tells, too, how many wait behind it and who sends it.
+    """
+    delivery = state.delivery(delivery_id)
+    if delivery is None:
+        raise unknown_event(state, delivery_id)
+    waits_behind = state.head(delivery.lane) if delivery.state == "pending" else None
+    found = {
+        "event_id": delivery.id,
+        "endpoint_id": delivery.lane.endpoint.id,
+        **core_status.status(delivery),
+        "max_attempts": delivery.lane.endpoint.policy.max_attempts,
+        "last_status": delivery.last_status,
+        "last_error": delivery.last_error,
+        "waits_behind": None if waits_behind in (None, delivery) else waits_behind.id,
+        "disabled": delivery.lane.endpoint.disabled,
+    }
+    return found if state.kind == "simulated" else {**found, **_live(state, delivery)}
 
 
-def dead_letters(database: Target, endpoint_id: str | None = None) -> list[dict[str, Any]]:
-    """Dead deliveries, of one endpoint or of all, in the order of their latest death. Raises NotFound."""
-    with standing(database) as state:
-        if endpoint_id is None:
-            dead = state.all_dead()
-        else:
-            dead = state.dead(_endpoint(state, endpoint_id))
-        return [_dead_letter(delivery) for delivery in dead]
+def _live(state: State, delivery: Delivery) -> dict[str, Any]:
+    source, lane = stored(state), delivery.lane
+    sender = source.sender(delivery.id)
+    blocks = 0
+    if delivery.state == "pending":
+        blocks = source.pending_behind(lane.endpoint.id, lane.key, delivery.order, MOST_COUNTED)
+    return {
+        "blocks": blocks,
+        "in_flight_since": None if sender is None else sender[1],
+        "worker": None if sender is None else sender[0],
+        "erased": delivery.erased,
+    }
 
 
-def endpoints(database: Target) -> list[dict[str, Any]]:
+def dead_letters(state: State, endpoint_id: str | None = None) -> list[dict[str, Any]]:
+    """Dead deliveries, of one endpoint or of all, in the order of their latest death. Raises NotFound.
+
+    Live ones tell when they died.
+    """
+    dead = state.all_dead() if endpoint_id is None else state.dead(_endpoint(state, endpoint_id))
+    letters = [_dead_letter(delivery) for delivery in dead]
+    if state.kind == "live":
+        times = stored(state).times(letter["position"] for letter in letters)
+        for letter in letters:
+            letter["died_at"] = times.get(letter["position"])
+    return letters
+
+
+def endpoints(state: State) -> list[dict[str, Any]]:
     """Every endpoint, in the order of registration."""
-    with standing(database) as state:
-        source = state.source
-        assert isinstance(source, ViewSource)
-        return [_shown(endpoint) for endpoint in source.all_endpoints()]
+    return [_shown(endpoint) for endpoint in stored(state).all_endpoints()]
 
 
-def endpoint(database: Target, endpoint_id: str) -> dict[str, Any]:
-    """One endpoint with its policy, what is first in it, and its counts. Raises NotFound."""
-    with standing(database) as state:
-        found = _endpoint(state, endpoint_id)
-        first = None if found.disabled is not None else state.first_due(found)
-        return {
-            **_shown(found),
-            "next_due_at": None if first is None else first[0],
-            "order": found.order,
-            "policy": msgspec.to_builtins(found.policy),
-        }
+def endpoint(state: State, endpoint_id: str) -> dict[str, Any]:
+    """One endpoint with its policy, what is first in it, and its counts. Raises NotFound.
+
+    A live one tells more of its settings.
+    """
+    found = _endpoint(state, endpoint_id)
+    first = None if found.disabled is not None else state.first_due(found)
+    settings: dict[str, Any] = {"order": found.order}
+    if state.kind == "live":
+        settings |= {"concurrency": found.concurrency, "disable_when_gone": found.disable_when_gone}
+    return {
+        **_shown(found),
+        "next_due_at": None if first is None else first[0],
+        **settings,
+        "policy": msgspec.to_builtins(found.policy),
+    }
 
 
 def _endpoint(state: State, endpoint_id: str) -> Endpoint:
     found = state.endpoint(endpoint_id)
     if found is None:
         raise NotFound(
-            f"no endpoint {endpoint_id!r} is registered", "`dispatcher endpoint list` shows those there are."
+            f"no endpoint {bare_id(state, endpoint_id)!r} is registered",
+            "`dispatcher endpoint list` shows those there are.",
         )
     return found
 

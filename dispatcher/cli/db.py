@@ -13,7 +13,7 @@ from dispatcher.cli.progress import Bar
 
 @click.group()
 def db() -> None:
-    """Upgrade the database, or make its derived tables again."""
+    """Upgrade the database, make its derived tables again, change its master key."""
 
 
 @db.command()
@@ -51,3 +51,25 @@ def rebuild(database: str, out: Output) -> None:
         out.document({name: {"rows": rows, "wrong": wrong} for name, (rows, wrong) in tables.items()})
     else:
         out.table(("table", "rows", "wrong before"), [(name, *counts) for name, counts in tables.items()])
+
+
+@db.command()
+@common_options
+def rewrap(database: str, out: Output) -> None:
+    """Wrap every key of the vault under the newest master key.
+
+    DISPATCHER_MASTER_KEY, or the file that DISPATCHER_MASTER_KEY_FILE names, holds the new key first, then
+    the old one; give both to every worker before. Afterwards the old one can be taken away, except for
+    backups. Stopped at any time, it does the rest when it is run again.
+
+    Columns: table, keys, keys that were changed.
+    """
+    from dispatcher.log.rewrap import rewrap as rewrap_keys
+    from dispatcher.log.seal import Keyring
+
+    with Bar("wrapping keys") as bar:
+        tables = rewrap_keys(database, Keyring.from_environment(), bar)
+    if out.json:
+        out.document({name: found._asdict() for name, found in tables.items()})
+    else:
+        out.table(("table", "keys", "changed"), [(name, *found) for name, found in tables.items()])

@@ -9,7 +9,9 @@ from typing import NamedTuple
 import click
 
 from dispatcher.cli.output import Output, shown
-from dispatcher.errors import DispatcherError, StorageError, UsageError
+from dispatcher.errors import DispatcherError, ExtraMissing, StorageError, UsageError
+
+LIVE_PACKAGES = ("aiodns", "aiohttp", "cryptography", "idna", "yarl")
 
 
 class Failure(NamedTuple):
@@ -35,6 +37,14 @@ class Failure(NamedTuple):
                 named = "" if error.filename is None else f"{error.filename}: "
                 remedy = "Look at the disk, and at where the output goes."
                 return cls(StorageError.code, f"{named}{error.strerror}", remedy, StorageError.exit_code)
+
+
+def extra_missing(error: ModuleNotFoundError) -> ExtraMissing:
+    """What to say when a package of live delivery is not there; raises what misses any other."""
+    package = (error.name or "").partition(".")[0]
+    if package not in LIVE_PACKAGES:
+        raise error
+    return ExtraMissing(f"live delivery needs the package {package}, which is not installed")
 
 
 def a_finding(out: Output, message: str, remedy: str) -> DispatcherError | click.exceptions.Exit:

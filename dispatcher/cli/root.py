@@ -11,7 +11,8 @@ import click
 from dispatcher.cli.db import db
 from dispatcher.cli.deliveries import dead_letters, history, status
 from dispatcher.cli.endpoint import endpoint
-from dispatcher.cli.failure import Failure, report
+from dispatcher.cli.events import cancel, enqueue, revive
+from dispatcher.cli.failure import Failure, extra_missing, report
 from dispatcher.cli.log import log
 from dispatcher.cli.output import finish_stdout, flush, prepare_stdout
 from dispatcher.cli.replay import replay
@@ -67,14 +68,14 @@ class InOrder(click.Group):
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=show_version, help="Show it."
 )
 def dispatcher() -> None:
-    """Deliver webhooks in simulated time, and ask the log what happened.
+    """Deliver webhooks, live or in simulated time, and ask the log what happened.
 
     Every operation is an entry of one tamper-evident log in a SQLite file. Begin with
     `dispatcher run --example`.
     """
 
 
-for command in (run, status, history, dead_letters, endpoint, log, replay, db):
+for command in (run, endpoint, enqueue, status, history, dead_letters, revive, cancel, log, replay, db):
     dispatcher.add_command(command)
 
 
@@ -93,6 +94,9 @@ def outcome(arguments: Sequence[str]) -> int:
         code = 0  # Whoever read the output has seen enough.
     except KeyboardInterrupt:
         code = INTERRUPTED
+    except ModuleNotFoundError as error:
+        finish_stdout()
+        code = report(Failure.of(extra_missing(error)), as_json="--json" in arguments)
     except (DispatcherError, click.ClickException, OSError) as error:
         finish_stdout()
         code = report(Failure.of(error), as_json="--json" in arguments)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dispatcher.core.entities import Delivery, Endpoint
+from dispatcher.core.entities import Delivery
 from dispatcher.core.entries import (
     AttemptRecorded,
     AttemptReleased,
@@ -180,7 +180,7 @@ def _enable(state: State, operation: Enable, ts: int) -> list[Entry] | Refusal:
         return Refusal("not_disabled")
     entries = []
     if operation.replay_dead:
-        entries = _revivals(revivable(state, endpoint), operation.actor, ts)
+        entries = _revivals(state.revivable(endpoint), operation.actor, ts)
     enabled = EndpointEnabled(replay_dead=operation.replay_dead, actor=operation.actor)
     entries.append(Entry(ts, endpoint.id, None, enabled))
     return entries
@@ -190,8 +190,16 @@ def _revive(state: State, operation: Revive, ts: int) -> list[Entry] | Refusal:
     endpoint = state.endpoint(operation.endpoint_id)
     if endpoint is None:
         return Refusal("unknown_endpoint")
+    if operation.limit is not None and operation.limit < 1:
+        return Refusal("invalid_limit")
     if operation.delivery_ids is None:
-        chosen = revivable(state, endpoint)
+        chosen = state.revivable(
+            endpoint,
+            after=operation.after,
+            limit=operation.limit,
+            died_from=operation.died_from,
+            died_before=operation.died_before,
+        )
     else:
         chosen = []
         for delivery_id in dict.fromkeys(operation.delivery_ids):
@@ -205,11 +213,6 @@ def _revive(state: State, operation: Revive, ts: int) -> list[Entry] | Refusal:
             chosen.append(delivery)
         chosen.sort(key=_order)
     return _revivals(chosen[: operation.limit], operation.actor, ts)
-
-
-def revivable(state: State, endpoint: Endpoint) -> list[Delivery]:
-    """Its dead deliveries that still have a payload, in enqueue order."""
-    return sorted((dead for dead in state.dead(endpoint) if not dead.erased), key=_order)
 
 
 def _revivals(deliveries: list[Delivery], actor: str | None, ts: int) -> list[Entry]:

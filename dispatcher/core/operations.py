@@ -81,12 +81,18 @@ class Enable(Operation, frozen=True):
 
 
 class Revive(Operation, frozen=True):
-    """Bring dead deliveries back: these, in enqueue order, or all of an endpoint (at most `limit`)."""
+    """Bring dead deliveries back, in enqueue order: these, or those that the rest describes."""
 
     endpoint_id: str
     delivery_ids: tuple[str, ...] | None = None
     limit: int | None = None
+    """At most so many, the first enqueued; at least 1."""
     actor: str | None = None
+    after: int = 0
+    """Without ids: only what was enqueued after this position."""
+    died_from: int = 0
+    died_before: int | None = None
+    """Without ids: only what died at one of these positions, the latter excluded."""
 
 
 class Cancel(Operation, frozen=True):

@@ -32,6 +32,12 @@ class Source(Protocol):
         """Dead deliveries of an endpoint, or of all."""
         ...
 
+    def dead_after(
+        self, endpoint_id: str, order: int, limit: int | None, died_from: int, died_before: int | None
+    ) -> list[StoredDelivery]:
+        """Dead deliveries of an endpoint, later than order, in order; of those that died in that span."""
+        ...
+
     def due(self, ts: int) -> list[str]:
         """Enabled endpoints with a lane due by ts."""
         ...
@@ -158,6 +164,41 @@ class State:
             self._bury(self._admit(self.source.dead(None)))
             self.dead_loaded = True
         return self._by_death(self.dead_ids)
+
+    def revivable(
+        self,
+        endpoint: Endpoint,
+        *,
+        after: int = 0,
+        limit: int | None = None,
+        died_from: int = 0,
+        died_before: int | None = None,
+    ) -> list[Delivery]:
+        """Dead deliveries that still have a payload, in enqueue order, the first `limit` of them.
+
+        Only what was enqueued after a position, and died at one of a span. No more than is needed is loaded.
+        """
+
+        def fits(delivery: Delivery) -> bool:
+            death = delivery.death
+            if death is None or delivery.erased or delivery.order <= after:
+                return False
+            return died_from <= death and (died_before is None or death < died_before)
+
+        chosen = {d.order: d for d in (self.deliveries[i] for i in endpoint.dead_ids) if fits(d)}
+        whole = not endpoint.stored or endpoint.dead_loaded or self.source is None
+        upto = after
+        while not whole:
+            assert self.source is not None
+            rows = self.source.dead_after(endpoint.id, upto, limit, died_from, died_before)
+            # What is erased stays so: however much of it there is, it is not remembered.
+            found = self._admit(row for row in rows if not row.erased)
+            chosen.update((delivery.order, delivery) for delivery in found if fits(delivery))
+            if limit is None or len(rows) < limit:
+                break
+            upto = rows[-1].order
+            whole = sum(1 for order in chosen if order <= upto) >= limit
+        return [chosen[order] for order in sorted(chosen)[:limit]]
 
     def _by_death(self, ids: Iterable[str]) -> list[Delivery]:
         return sorted((self.deliveries[i] for i in ids), key=lambda delivery: delivery.death or 0)

@@ -158,6 +158,17 @@ class Database:
                     connection.exec_driver_sql(statement)
 
 
+@contextmanager
+def reading(database: Database | Target) -> Iterator[Connection]:
+    """A read transaction on an open database, or on one that is opened for it alone."""
+    if isinstance(database, Database):
+        with database.read() as connection:
+            yield connection
+    else:
+        with Database(database, "read") as opened, opened.read() as connection:
+            yield connection
+
+
 def read_revision(path: str, *, must_exist: bool) -> str | None:
     """The schema revision of a file, read without changing it; None when no dispatcher log is in it yet.
 

@@ -40,6 +40,19 @@ def last_entry(connection: Connection) -> tuple[int, int | None]:
     return (0, None) if row is None else (row[0], row[1])
 
 
+def first_since(connection: Connection, ts: int) -> int:
+    """The position of the first entry at or after a time: the next free one when there is none yet."""
+    low, high = base(connection) + 1, last_entry(connection)[0] + 1
+    while low < high:
+        middle = (low + high) // 2
+        found = connection.exec_driver_sql("SELECT ts FROM dispatcher_log WHERE position = ?", (middle,))
+        if found.scalar_one() < ts:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 def base(connection: Connection) -> int:
     """The position after which this database holds the log; 0 when it holds all of it."""
     first = connection.exec_driver_sql("SELECT min(position) FROM dispatcher_log").scalar()

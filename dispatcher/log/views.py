@@ -28,6 +28,7 @@ Changes = tuple[Collection[Delivery], Iterable[Lane], Iterable[Endpoint]]
 
 _encode = msgspec.json.encode
 IDS_PER_QUERY = 500
+LAST_POSITION = 2**63 - 1
 
 
 def delivery_row(delivery: Delivery) -> Row:
@@ -179,7 +180,7 @@ class ViewSource:
     """The state as the view tables hold it, within one transaction."""
 
     def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+        self.connection = connection
 
     def endpoints(self, ids: Iterable[str]) -> list[Endpoint]:
         return [_endpoint(row) for row in self._by_ids(f"{_ENDPOINT} WHERE endpoint_id IN", ids)]
@@ -193,7 +194,7 @@ class ViewSource:
 
     def pending_after(self, lanes: Sequence[Place], limit: int) -> list[list[StoredDelivery]]:
         given = {"lanes": json.dumps(lanes), "limit": limit}
-        found = fetch_at_once(self._connection, _PENDING_AFTER, "json_each(:lanes) AS asked", given)
+        found = fetch_at_once(self.connection, _PENDING_AFTER, "json_each(:lanes) AS asked", given)
         return [[_delivery(tuple(row)) for row in rows] for _, rows in sorted(found)]
 
     def lanes_after(self, endpoint_id: str, after: Item, limit: int) -> list[Item]:
@@ -211,14 +212,68 @@ class ViewSource:
         given = () if endpoint_id is None else (endpoint_id,)
         return [_delivery(row) for row in self._rows(f"{_DELIVERY} WHERE {where} ORDER BY death", *given)]
 
+    def dead_after(
+        self, endpoint_id: str, order: int, limit: int | None, died_from: int, died_before: int | None
+    ) -> list[StoredDelivery]:
+        # The positions come from the index of the dead alone; `+` keeps the planner from walking through
+        # all deliveries of all endpoints in the order that is asked for.
+        before = LAST_POSITION if died_before is None else died_before
+        chosen = (
+            "SELECT position FROM dispatcher_deliveries WHERE endpoint_id = ? AND state = 'dead'"
+            " AND death >= ? AND death < ? AND +position > ? ORDER BY +position LIMIT ?"
+        )
+        rows = self._rows(
+            f"{_DELIVERY} WHERE position IN ({chosen}) ORDER BY position",
+            endpoint_id,
+            died_from,
+            before,
+            order,
+            LAST_POSITION if limit is None else limit,
+        )
+        return [_delivery(row) for row in rows]
+
+    def pending_behind(self, endpoint_id: str, lane: str, order: int, limit: int) -> int:
+        """How many pending deliveries of a lane are later than order; no more than `limit` are counted."""
+        ((count,),) = self._rows(
+            "SELECT count(*) FROM (SELECT 1 FROM dispatcher_deliveries WHERE endpoint_id = ? AND lane = ?"
+            " AND state = 'pending' AND position > ? LIMIT ?)",
+            endpoint_id,
+            lane,
+            order,
+            limit,
+        )
+        return int(count)
+
+    def sender(self, delivery_id: str) -> tuple[str, int] | None:
+        """Which worker sends a delivery right now, and since when."""
+        found = self._rows(
+            "SELECT worker, started_at FROM dispatcher_claims WHERE delivery_id = ?", delivery_id
+        )
+        return (found[0][0], found[0][1]) if found else None
+
+    def endpoints_of(self, tenant: str) -> list[str]:
+        """The ids of a live log's endpoints of one tenant."""
+        # "0" is the character after "/".
+        found = self._rows(
+            "SELECT endpoint_id FROM dispatcher_endpoints WHERE endpoint_id > ? AND endpoint_id < ?",
+            f"{tenant}/",
+            f"{tenant}0",
+        )
+        return [endpoint_id for (endpoint_id,) in found]
+
+    def times(self, positions: Iterable[int]) -> dict[int, int]:
+        """When the entries at these positions were appended, in the log's unit."""
+        rows = self._by_ids("SELECT position, ts FROM dispatcher_log WHERE position IN", positions)
+        return dict(rows)
+
     def due(self, ts: int) -> list[str]:
         rows = self._rows("SELECT endpoint_id FROM dispatcher_endpoints WHERE next_due_at <= ?", ts)
         return [endpoint_id for (endpoint_id,) in rows]
 
     def _rows(self, statement: str, *parameters: object) -> list[Row]:
-        return driver(self._connection).execute(statement, parameters).fetchall()
+        return driver(self.connection).execute(statement, parameters).fetchall()
 
-    def _by_ids(self, statement: str, ids: Iterable[str]) -> list[Row]:
+    def _by_ids(self, statement: str, ids: Iterable[str] | Iterable[int]) -> list[Row]:
         wanted = list(ids)
         rows: list[Row] = []
         for start in range(0, len(wanted), IDS_PER_QUERY):

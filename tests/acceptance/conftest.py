@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from dispatcher import run
 from dispatcher.audit.replay import check
 from dispatcher.audit.verify import verify
 from dispatcher.live import Dispatcher
-from tests.acceptance.cli import EXAMPLE
+from tests.acceptance.cli import EXAMPLE, Ran, dispatcher
 from tests.acceptance.lively import OPEN, MovedClock
 from tests.acceptance.receiver import Receiver
 from tests.ramdisk import ramdisk
@@ -58,6 +59,7 @@ def clock() -> MovedClock:
 
 
 Opened = Callable[[], Dispatcher]
+Command = Callable[..., Ran]
 
 
 @pytest.fixture
@@ -70,8 +72,16 @@ def opened(database: Path, clock: MovedClock) -> Iterator[Opened]:
         return dispatchers[-1]
 
     yield open_one
-    for dispatcher in dispatchers:
-        dispatcher.close()
+    for one in dispatchers:
+        one.close()
+
+
+@pytest.fixture
+def command(database: Path, tmp_path: Path) -> Command:
+    """The command line on the live database, which may call this machine."""
+    return partial(
+        dispatcher, at=tmp_path, DISPATCHER_DATABASE=str(database), DISPATCHER_OPEN_NETWORKS=",".join(OPEN)
+    )
 
 
 @pytest.fixture

@@ -14,9 +14,11 @@ from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 from typing import Any
 
+from dispatcher.core.operations import Record
 from dispatcher.core.policy import RetryPolicy
 from dispatcher.delivery.transport import Answer, Request
 from dispatcher.live import Dispatcher
+from dispatcher.log.commit import Commit
 from dispatcher.worker.outgoing import DEADLINE
 from dispatcher.worker.worker import LEASE
 
@@ -108,6 +110,16 @@ def attempts(live: Dispatcher, event_id: str, endpoint_id: str = "shop") -> list
 def enqueue(live: Dispatcher, *event_ids: str, endpoint_id: str = "shop") -> None:
     for event_id in event_ids:
         live.enqueue(endpoint_id, {"event": event_id}, event_id=event_id)
+
+
+def bury(live: Dispatcher, *event_ids: str) -> None:
+    """Let pending events of the endpoint `shop` die, without a request."""
+
+    def work(commit: Commit) -> None:
+        for event_id in event_ids:
+            commit.apply(Record(f"default/shop/{event_id}", 404, commit.now))
+
+    live._do(work)
 
 
 def rows(database: Path, statement: str) -> list[tuple[Any, ...]]:

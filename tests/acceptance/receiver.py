@@ -38,6 +38,8 @@ class Receiver:
 
     def __init__(self) -> None:
         self.seen: list[Arrival] = []
+        self.otherwise = Reply(200)
+        """What events get for which no answer was said."""
         self.most_at_once: Counter[str] = Counter()
         """The most requests that were unanswered at one time, by path."""
         self._at_once: Counter[str] = Counter()
@@ -65,7 +67,7 @@ class Receiver:
             return [arrival.event for arrival in self.seen]
 
     def answer(self, event_id: str, *replies: Reply | int) -> None:
-        """Answer an event so from now on, the last reply repeating; everything else gets 200."""
+        """Answer an event so from now on, the last reply repeating."""
         with self._lock:
             self._scripts[event_id] = [Reply(one) if isinstance(one, int) else one for one in replies]
 
@@ -99,7 +101,7 @@ class Receiver:
             self._at_once[arrival.path] += 1
             most = max(self.most_at_once[arrival.path], self._at_once[arrival.path])
             self.most_at_once[arrival.path] = most
-            script = self._scripts.get(arrival.event, [Reply(200)])
+            script = self._scripts.get(arrival.event, [self.otherwise])
             reply = script.pop(0) if len(script) > 1 else script[0]
         self._arrivals.put(arrival)
         assert self._open.wait(PATIENCE_SECONDS)

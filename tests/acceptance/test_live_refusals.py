@@ -13,7 +13,7 @@ from dispatcher import run
 from dispatcher.delivery.authentication import BasicLogin, BearerToken, SecretHeader
 from dispatcher.errors import Refused, UsageError, WrongKind
 from dispatcher.live import Dispatcher
-from tests.acceptance.lively import entries, eventually_is, log_length, rows, state
+from tests.acceptance.lively import entries, eventually_is, log_length, rows
 from tests.acceptance.receiver import Receiver
 
 URL = "http://127.0.0.1:1/hook"
@@ -37,6 +37,10 @@ def updating(**options: Any) -> Call:
 
 def enqueueing(payload: Any = 1, endpoint_id: Any = "shop", **options: Any) -> Call:
     return lambda live: live.enqueue(endpoint_id, payload, **options)
+
+
+def calling(name: str, *arguments: Any, **options: Any) -> Call:
+    return lambda live: getattr(live, name)(*arguments, **options)
 
 
 BAD_HEADERS = [
@@ -91,6 +95,17 @@ REFUSED: list[tuple[str, Call]] = [
         {"order": "fifo"}, {"method": "GET"}, {"concurrency": -1}, {"actor": "\ud800"},
     )],
     ("invalid_argument", enqueueing(actor=5)),
+    ("invalid_argument", registering(url=5)),  # type: ignore[arg-type]
+    ("invalid_argument", updating(url=5)),
+    *[("invalid_argument", calling("rotate_secret", "shop", keep_for=bad)) for bad in (-1, "1", True)],
+    *[("invalid_argument", calling("revive", "shop", died_since=bad)) for bad in (-1, "1", 2**70)],
+    ("invalid_argument", calling("revive", "shop", died_until=1.5)),
+    ("invalid_argument", calling("revive", "shop", ["kept"], died_since=0)),
+    ("invalid_argument", calling("enable", "shop", replay_dead="yes")),
+    *[("invalid_argument", calling(*bad, actor=5)) for bad in (
+        ("disable", "shop"), ("enable", "shop"), ("revive", "shop"), ("revive", "shop", ["kept"]),
+        ("cancel", "shop", "kept"), ("rotate_secret", "shop"),
+    )],
     ("invalid_argument", lambda live: live.disable("shop", 5)),  # type: ignore[arg-type]
     ("duplicate_endpoint", registering("shop", "http://127.0.0.1:1/other")),
     ("unknown_endpoint", enqueueing(endpoint_id="none")),
@@ -196,6 +211,11 @@ def test_a_closed_dispatcher_says_so(live: Dispatcher) -> None:
     live.register("shop", URL)
     live.enqueue("shop", 1, event_id="kept")
     live.close()
-    with pytest.raises(StorageError, match="closed"):
-        live.enqueue("shop", 1)
-    assert state(live, "kept") == "pending"
+    calls: list[Call] = [
+        enqueueing(),
+        lambda live: live.status("shop", "kept"),
+        lambda live: live.test("shop"),
+    ]
+    for call in calls:
+        with pytest.raises(StorageError, match="closed"):
+            call(live)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from dispatcher.delivery.authentication import Authentication, BasicLogin, BearerToken, SecretHeader
 from dispatcher.delivery.transport import Method
+from dispatcher.errors import UsageError
 from dispatcher.live import Dispatcher
 from tests.acceptance.conftest import Opened
 from tests.acceptance.lively import QUICK, MovedClock, eventually_is
@@ -191,3 +193,16 @@ def test_made_up_ids_sort_by_the_time_at_which_they_were_made(live: Dispatcher, 
     assert before <= first < after
     assert before <= last < after
     assert first != last
+
+
+def test_an_endpoint_of_an_opened_network_is_changed_where_the_network_is_not_open(
+    database: Path, live: Dispatcher, receiver: Receiver
+) -> None:
+    live.register("shop", receiver.url)
+    with Dispatcher(database) as other:
+        other.update("shop", headers=[("X-A", "b")])
+        with pytest.raises(UsageError):
+            other.update("shop", url=receiver.url)
+    live.enqueue("shop", 1)
+    with live.worker():
+        assert receiver.next().headers["x-a"] == "b"

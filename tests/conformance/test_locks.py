@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 from dispatcher import head, run
-from dispatcher.audit.standing import endpoints
+from dispatcher.audit.standing import endpoints, standing
 from dispatcher.log.open import Database
 from tests.notation import Q, R
 
@@ -26,7 +26,8 @@ def test_reading_a_database_gives_up_no_lock_that_this_process_holds_on_it(tmp_p
         writer.execute("UPDATE dispatcher_endpoints SET url = 'changed'")
         before = (tmp_path / "log.db-wal").stat().st_ino
         head(file)
-        endpoints(file)
+        with standing(file) as state:
+            endpoints(state)
         subprocess.run([sys.executable, "-c", ELSEWHERE, file], check=True, stdout=subprocess.DEVNULL)
         assert (tmp_path / "log.db-wal").stat().st_ino == before
 

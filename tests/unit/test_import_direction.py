@@ -20,7 +20,7 @@ LAYERS: dict[str, set[str]] = {
     # A transport for tests, of others too.
     "testing": {"core", "delivery"},
     "worker": {"core", "log", "delivery"},
-    "audit": {"core", "log"},
+    "audit": {"core", "log", "delivery"},
     "simulate": {"core", "log", "audit"},
     "live": {"core", "log", "delivery", "worker", "audit"},
     # The public names; `from dispatcher import run`.

@@ -87,6 +87,13 @@ class Library:
         rows = [*BURIED, MAIL[1]]
         return self._lend([row for row in rows if endpoint_id in (None, row.endpoint_id)])
 
+    def dead_after(
+        self, endpoint_id: str, order: int, limit: int | None, died_from: int, died_before: int | None
+    ) -> list[StoredDelivery]:
+        rows = [row for row in (*BURIED, MAIL[1]) if row.endpoint_id == endpoint_id and row.order > order]
+        span = range(died_from, died_before or 10**9)
+        return self._lend([row for row in rows if row.death in span][:limit])
+
     def due(self, ts: int) -> list[str]:
         return ["shop", "mail"]
 
@@ -198,6 +205,16 @@ def test_all_dead_letters_are_loaded_once_and_kept_up_to_date() -> None:
     assert [delivery.id for delivery in reading.state.all_dead()][-2:] == [f"d{DEAD - 1}", "m77"]
     assert len(reading.state.all_dead()) == DEAD + 1
     assert reading.lent[f"d{DEAD - 1}"] == 1
+
+
+def test_a_limited_revival_loads_no_more_of_the_dead_than_it_revives() -> None:
+    reading = Reading()
+    assert reading.do(Revive("shop", limit=7)) == 7
+    assert {i for i in reading.lent if i.startswith("d")} == {f"d{n}" for n in range(7)}
+    first, last = BURIED[100], BURIED[104]
+    assert reading.do(Revive("shop", limit=50, died_from=first.death or 0, died_before=last.death)) == 4
+    assert len([i for i in reading.lent if i.startswith("d")]) == 11
+    assert set(reading.lent.values()) == {1}
 
 
 def test_an_endpoint_whose_death_list_was_changed_before_it_was_loaded_shows_the_newest() -> None:

@@ -50,8 +50,26 @@ def test_a_limit_takes_the_earliest_enqueued(history: History) -> None:
     assert _revived(history, Revive("shop", limit=3)) == []
 
 
-def test_a_limit_of_none_at_all_revives_nothing(history: History) -> None:
-    assert _revived(history, Revive("shop", limit=0)) == []
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_limit_below_one_is_refused(history: History, limit: int) -> None:
+    assert history.refusal(Revive("shop", limit=limit)) == "invalid_limit"
+    assert history.refusal(Revive("shop", ("m",), limit=limit)) == "invalid_limit"
+
+
+def test_a_revival_can_go_on_after_the_last_one_that_was_revived(history: History) -> None:
+    assert _revived(history, Revive("shop", limit=2)) == ["m", "n"]
+    history.exhaust("m", ts=10)
+    assert _revived(history, Revive("shop", limit=2, after=history.delivery("n").order)) == ["o", "p"]
+    assert history.dead() == ["m"]
+
+
+def test_a_span_of_deaths_chooses_by_the_latest_death(history: History) -> None:
+    o, m, p, n = (history.delivery(i).death or 0 for i in ("o", "m", "p", "n"))
+    assert o < m < p < n
+    assert _revived(history, Revive("shop", died_from=m, died_before=n)) == ["m", "p"]
+    history.exhaust("m", ts=10)
+    assert _revived(history, Revive("shop", died_before=n)) == ["o"]
+    assert _revived(history, Revive("shop", died_from=n + 1)) == ["m"]
 
 
 def test_named_deliveries_come_back_in_enqueue_order_and_once_each(history: History) -> None:

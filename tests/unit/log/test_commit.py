@@ -136,11 +136,11 @@ def test_who_waits_for_entries_is_told_of_each_transaction_with_some(log: LiveLo
 def test_callers_that_were_answered_together_are_given_a_moment_to_come_back_together(
     log: LiveLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dispatcher.log.commit.GATHERING", 3600)
     told: list[int] = []
     with running(log) as committer:
         committer.listeners.append(told.append)
         together(committer, enqueue("a"), enqueue("b"))
+        monkeypatch.setattr("dispatcher.log.commit.GATHERING", 3600)
         first = committer.submit(enqueue("c"))
         assert not first.done()
         wait([first, committer.submit(enqueue("d"))], PATIENCE)
