@@ -85,8 +85,9 @@ class Dispatcher(Views):
 
     def close(self) -> None:
         self._committer.stop()
-        self._database.close()
         super().close()
+        # Last: only who may write takes the files beside the database away.
+        self._database.close()
 
     def __enter__(self) -> Dispatcher:
         return self
