@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -136,3 +136,24 @@ def _dead_letter(delivery: Delivery) -> dict[str, Any]:
         "last_error": delivery.last_error,
         "position": delivery.death,
     }
+
+
+class Backlog(NamedTuple):
+    """What is still to be delivered."""
+
+    pending: int
+    """Events, without those that are held."""
+    next_due_at: int | None
+    """In the log's unit; None when nothing is pending."""
+    ts: int | None
+    """Of the log's last entry; None when there is none."""
+
+    def due_in(self, now: int) -> int | None:
+        """How long until the first is due; 0 or less if it is. No clock is before the last entry."""
+        return None if self.next_due_at is None else self.next_due_at - max(now, self.ts or now)
+
+
+def backlog(database: Target) -> Backlog:
+    with standing(database) as state:
+        assert isinstance(state.source, ViewSource)
+        return Backlog(*state.source.backlog(), state.ts)

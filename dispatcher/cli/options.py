@@ -27,22 +27,31 @@ def a_place(value: str) -> str:
     return value
 
 
-def common_options(command: Callable[..., None]) -> Callable[..., None]:
-    """--database and --json: the command is called with `database`, a place, and `out`, an Output."""
-    command = click.option(
+def json_option(command: Callable[..., None]) -> Callable[..., None]:
+    """--json: the command is called with `out`, an Output."""
+    return click.option(
         "--json",
         "out",
         is_flag=True,
         callback=lambda context, parameter, as_json: Output(as_json=as_json),
         help="Print JSON.",
     )(command)
+
+
+def database_option(default: str, *, envvar: str | None = None) -> Callable[..., Callable[..., None]]:
+    """--database: the command is called with `database`, a place."""
     return click.option(
         "--database",
         type=a_place,
-        envvar="DISPATCHER_DATABASE",
-        default="dispatcher.db",
+        envvar=envvar,
+        default=default,
         show_default=True,
         show_envvar=True,
         metavar="PATH|URL",
         help="The SQLite file, or its SQLAlchemy URL.",
-    )(command)
+    )
+
+
+def common_options(command: Callable[..., None]) -> Callable[..., None]:
+    """--database and --json: the command is called with `database`, a place, and `out`, an Output."""
+    return database_option("dispatcher.db", envvar="DISPATCHER_DATABASE")(json_option(command))

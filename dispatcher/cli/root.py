@@ -15,8 +15,10 @@ from dispatcher.cli.events import cancel, enqueue, revive
 from dispatcher.cli.failure import Failure, extra_missing, report
 from dispatcher.cli.log import log
 from dispatcher.cli.output import finish_stdout, flush, prepare_stdout
+from dispatcher.cli.receive import receive
 from dispatcher.cli.replay import replay
 from dispatcher.cli.run import run
+from dispatcher.cli.work import work
 from dispatcher.errors import DispatcherError
 
 INTERRUPTED = 130
@@ -26,11 +28,13 @@ EPILOG = """\
 Output:
   on a terminal  aligned columns, colour, progress bars on stderr
   piped          tab-separated, no header; control characters as \\n, \\t, \\x1b
-  --json         one JSON document; `log tail` and `replay` print one object a line
+  --json         one JSON document; `log tail`, `replay` and `receive` print one
+                 object a line
 
 \b
 Exit codes:
-  0    done (also when the reader of a pipe went away)
+  0    done (also when the reader of a pipe went away, and when `work` or
+       `receive` was told to end)
   1    a check found something
   2    wrong usage
   3    no such event or endpoint
@@ -75,7 +79,11 @@ def dispatcher() -> None:
     """
 
 
-for command in (run, endpoint, enqueue, status, history, dead_letters, revive, cancel, log, replay, db):
+for command in (
+    *(run, endpoint, enqueue, work, receive),
+    *(status, history, dead_letters, revive, cancel),
+    *(log, replay, db),
+):
     dispatcher.add_command(command)
 
 

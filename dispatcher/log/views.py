@@ -270,6 +270,14 @@ class ViewSource:
         rows = self._rows("SELECT endpoint_id FROM dispatcher_endpoints WHERE next_due_at <= ?", ts)
         return [endpoint_id for (endpoint_id,) in rows]
 
+    def backlog(self) -> tuple[int, int | None]:
+        """How many events of enabled endpoints are pending, and when the first of them is due."""
+        ((pending, next_due_at),) = self._rows(
+            "SELECT coalesce(sum(pending), 0), min(next_due_at) FROM dispatcher_endpoints"
+            " WHERE disabled IS NULL"
+        )
+        return pending, next_due_at
+
     def _rows(self, statement: str, *parameters: object) -> list[Row]:
         return driver(self.connection).execute(statement, parameters).fetchall()
 

@@ -88,3 +88,10 @@ def command(database: Path, tmp_path: Path) -> Command:
 def live(opened: Opened) -> Dispatcher:
     """A dispatcher whose time is the clock's."""
     return opened()
+
+
+@pytest.fixture
+def live_now(database: Path) -> Iterator[Dispatcher]:
+    """A dispatcher in real time, for workers in other processes."""
+    with Dispatcher(database, open_networks=OPEN) as live:
+        yield live
