@@ -10,6 +10,7 @@ import click
 
 from dispatcher.cli.db import db
 from dispatcher.cli.deliveries import dead_letters, history, status
+from dispatcher.cli.demo import demo
 from dispatcher.cli.endpoint import endpoint
 from dispatcher.cli.events import cancel, enqueue, revive
 from dispatcher.cli.failure import Failure, extra_missing, report
@@ -75,12 +76,12 @@ def dispatcher() -> None:
     """Deliver webhooks, live or in simulated time, and ask the log what happened.
 
     Every operation is an entry of one tamper-evident log in a SQLite file. Begin with
-    `dispatcher run --example`.
+    `dispatcher demo`.
     """
 
 
 for command in (
-    *(run, endpoint, enqueue, work, receive),
+    *(demo, run, endpoint, enqueue, work, receive),
     *(status, history, dead_letters, revive, cancel),
     *(log, replay, db),
 ):
