@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -45,9 +45,9 @@ class Looks:
             self.looks += 1
             return changed(watch)
 
-        def submitting(committer: Committer, work: Callable[..., Any]) -> Any:
+        def submitting(committer: Committer, *arguments: Any) -> Any:
             self.turns += 1
-            return submit(committer, work)
+            return submit(committer, *arguments)
 
         monkeypatch.setattr(Watch, "changed", looking)
         monkeypatch.setattr(Committer, "submit", submitting)
