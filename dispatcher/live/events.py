@@ -72,7 +72,7 @@ def accept(commit: Commit, vault: Vault, events: Sequence[Prepared]) -> list[str
         if known is None:
             same = fresh.setdefault(operation.delivery_id, event).plain == event.plain
         else:
-            commit.flush()
+            commit.flush(known.order)
             same = not known.erased and known.digest == vault.digest_as_in(
                 commit.connection, known.order, event.plain
             )

@@ -48,7 +48,8 @@ class Appender:
         self.connection = connection
         self._begun_at, ts = last_entry(connection)
         source = ViewSource(connection) if self._begun_at else None
-        self._written_to = self._begun_at
+        self.written_to = self._begun_at
+        """The position up to which the tables say what the state says."""
         self._writer = LogWriter(connection)
         self.frontier: Frontier | None = None
         if memory.state is not None and memory.state.position == self._begun_at:
@@ -121,8 +122,8 @@ class Appender:
         lanes = {id(delivery.lane): delivery.lane for delivery in deliveries}.values()
         self._endpoints.update((lane.endpoint.id, lane.endpoint) for lane in lanes)
         changes = deliveries, lanes, self._endpoints.values()
-        write_changes(self.connection, self.state, changes, self._written_to)
-        self._written_to = self.state.position
+        write_changes(self.connection, self.state, changes, self.written_to)
+        self.written_to = self.state.position
         self._deliveries, self._endpoints = {}, {}
 
     def close(self) -> None:

@@ -58,9 +58,10 @@ class Commit:
         """Have rows written with the entries that an operation came to; `flush` makes them seen."""
         self._log.insert(table, rows)
 
-    def flush(self) -> None:
-        """Bring the tables up to the state, for work that reads them."""
-        self._log.finish()
+    def flush(self, upto: int | None = None) -> None:
+        """Bring the tables up to the state, or at least up to a position, for work that reads them."""
+        if upto is None or upto > self._log.written_to:
+            self._log.finish()
 
     def extent(self) -> tuple[int, int, int]:
         """Another one after every change: entries appended, rows to be written, rows written."""
