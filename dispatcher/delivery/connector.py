@@ -20,6 +20,8 @@ request is sent nobody can tell whether it arrived.
 """
 MAX_RECEIVED: Final = 256 * 1024
 """Bytes of one attempt that are parsed: headers, interim answers and body together."""
+MAX_INTERIM: Final = 16
+"""Interim answers of one attempt. Each takes as long to parse as an answer does."""
 
 
 class HeadFirst(ResponseHandler):
@@ -31,12 +33,15 @@ class HeadFirst(ResponseHandler):
 
     _seen = b""
     _asked = False
+    _interim = 0
+    _answered = False
     uses = 0
     received = 0
 
     def begin(self) -> None:
         """A request is about to be sent."""
         self._seen, self._asked = b"", True
+        self._interim, self._answered = 0, False
         self.uses += 1
         self.received = 0
 
@@ -54,12 +59,28 @@ class HeadFirst(ResponseHandler):
         # A blank line may have begun with the end of what came before.
         joined, done = self._seen + data, len(self._seen)
         self._seen = joined[-3:]
-        while not self.exception() and (found := joined.find(b"\r\n\r\n", max(done - 3, 0))) >= 0:
+        # Up to the answer's own head: a body of nothing but blank lines is not cut into a thousand pieces.
+        while (
+            not self._answered
+            and not self.exception()
+            and (found := joined.find(b"\r\n\r\n", max(done - 3, 0))) >= 0
+        ):
             self._parse(joined[done : found + 4])
             done = found + 4
+            if self._interim > MAX_INTERIM:
+                self._fail(aiohttp.ClientOSError(errno.EMSGSIZE, "too many interim answers"))
+                return
         # Nothing at all is how the client asks for the rest of what it held back.
         if not data or done < len(joined):
             self._parse(joined[done:])
+
+    def feed_data(self, data: Any, size: int = 0) -> None:
+        """A head was parsed: (message, body)."""
+        if 100 <= data[0].code <= 199 and data[0].code != 101:
+            self._interim += 1
+        else:
+            self._answered = True
+        super().feed_data(data, size)
 
     def _parse(self, data: bytes) -> None:
         super().data_received(data)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -32,11 +33,26 @@ def _die() -> NoReturn:
     raise AssertionError("it survived")
 
 
-def _work(database: Path, clock: MovedClock, sends: bool, grace: float, line: Connection) -> None:
+class Telling(logging.Handler):
+    """Tells the other end of a line what is logged."""
+
+    def __init__(self, line: Connection) -> None:
+        super().__init__(logging.WARNING)
+        self._line = line
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._line.send(record.getMessage())
+
+
+def _work(
+    database: Path, clock: MovedClock, sends: bool, grace: float, name: str, tells: bool, line: Connection
+) -> None:
     transport = None if sends else KilledBeforeSending()
+    if tells:
+        logging.getLogger("dispatcher").addHandler(Telling(line))
     with (
         Dispatcher(database, clock=clock, open_networks=OPEN, transport=transport) as live,
-        live.worker(name="worker", grace=grace),
+        live.worker(name=name, grace=grace),
     ):
         line.send("ready")
         line.recv()
@@ -62,7 +78,12 @@ class Elsewhere:
 
     def __init__(self, target: Callable[..., None], *arguments: Any) -> None:
         self.line, theirs = context().Pipe()
-        self.process: ForkServerProcess = context().Process(target=target, args=(*arguments, theirs))
+        self.process: ForkServerProcess = context().Process(
+            target=target,
+            args=(*arguments, theirs),
+            # A test that fails leaves nobody behind.
+            daemon=True,
+        )
         self.process.start()
         theirs.close()
 
@@ -73,6 +94,14 @@ class Elsewhere:
     def ask(self, question: Any) -> Any:
         self.line.send(question)
         return self.hear()
+
+    def rest(self) -> list[Any]:
+        """What it still said before it ended."""
+        said = []
+        with suppress(EOFError, ConnectionResetError):
+            while self.line.poll(PATIENCE_SECONDS):
+                said.append(self.line.recv())
+        return said
 
     def ended(self) -> int | None:
         self.process.join(PATIENCE_SECONDS)
@@ -86,10 +115,19 @@ class Elsewhere:
 
 
 def worker_elsewhere(
-    database: Path, clock: MovedClock, *, sends: bool = True, grace: float = 10.0
+    database: Path,
+    clock: MovedClock,
+    *,
+    sends: bool = True,
+    grace: float = 10.0,
+    name: str = "worker",
+    tells: bool = False,
 ) -> Elsewhere:
-    """A dispatcher with a worker in a process of its own, always by the same name."""
-    worker = Elsewhere(_work, database, clock, sends, grace)
+    """A dispatcher with a worker in a process of its own, by the same name unless told otherwise.
+
+    One that tells sends the warnings that it logs.
+    """
+    worker = Elsewhere(_work, database, clock, sends, grace, name, tells)
     if sends:
         assert worker.hear() == "ready"
     return worker
@@ -97,3 +135,15 @@ def worker_elsewhere(
 
 def reader_elsewhere(database: Path) -> Elsewhere:
     return Elsewhere(_read, database)
+
+
+def _enqueue(database: Path, clock: MovedClock, line: Connection) -> None:
+    """Enqueue each (endpoint id, event id) told, and say each id when it was answered."""
+    with Dispatcher(database, clock=clock) as live:
+        while (pairs := line.recv()) is not None:
+            for endpoint_id, event_id in pairs:
+                line.send(live.enqueue(endpoint_id, event_id, event_id=event_id))
+
+
+def enqueuer_elsewhere(database: Path, clock: MovedClock) -> Elsewhere:
+    return Elsewhere(_enqueue, database, clock)

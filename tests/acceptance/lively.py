@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import multiprocessing
 import sqlite3
 import threading
@@ -10,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from multiprocessing.context import ForkServerContext
-from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +30,24 @@ PATIENCE_SECONDS = 20
 
 def context() -> ForkServerContext:
     server = multiprocessing.get_context("forkserver")
-    server.set_forkserver_preload(["tests.lives", "tests.acceptance.elsewhere", "dispatcher.delivery.http"])
+    server.set_forkserver_preload(
+        [
+            "tests.lives",
+            "tests.acceptance.elsewhere",
+            "tests.acceptance.crowd",
+            "tests.acceptance.mob",
+            "dispatcher.delivery.http",
+        ]
+    )
     return server
 
 
 class MovedClock:
-    """Stands still until it is moved; processes can share it."""
+    """Stands still until it is moved, by one thread; processes can share it."""
 
     def __init__(self) -> None:
-        self._now: Synchronized[int] = context().Value("q", time.time_ns() // 1_000_000)
+        # Without a lock: a process that is killed while it holds one would stop the time of all.
+        self._now: ctypes.c_longlong = context().Value("q", time.time_ns() // 1_000_000, lock=False)
 
     @property
     def ms(self) -> int:
@@ -48,8 +57,7 @@ class MovedClock:
         return max(self.ms, last or 0)
 
     def move(self, seconds: float) -> None:
-        with self._now.get_lock():
-            self._now.value += round(seconds * 1000)
+        self._now.value += round(seconds * 1000)
 
 
 class HeldClock(MovedClock):
@@ -81,6 +89,16 @@ def eventually(condition: Callable[[], Any]) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it never came to be"
         never.wait(0.005)
+
+
+def eventually_by(clock: MovedClock, condition: Callable[[], Any]) -> None:
+    """Until a condition holds; what waits for its next try is given the time that it waits for."""
+
+    def moved() -> Any:
+        clock.move(0.5)
+        return condition()
+
+    eventually(moved)
 
 
 def state(live: Dispatcher, event_id: str, endpoint_id: str = "shop") -> str:

@@ -33,6 +33,8 @@ def is_signed(arrival: Arrival, secret: str) -> bool:
         Webhook(secret).verify(arrival.body.decode(), arrival.headers)
     except WebhookVerificationError:
         return False
+    except ValueError:
+        pass  # It goes on to read JSON, once the signature was found good.
     return True
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,7 +18,7 @@ from dispatcher.errors import DatabaseFull, DatabaseReadOnly, StorageError
 from dispatcher.log.open import Database
 from dispatcher.log.rebuild import rebuild
 from tests.notation import P, Q, R, S, state
-from tests.ramdisk import ramdisk
+from tests.ramdisk import occupy, ramdisk, small_disk
 
 NOBODY = 65534
 HISTORY = [R("a"), Q(0, "a", "m", [503, 200]), P(0)]
@@ -49,17 +47,8 @@ def _unprivileged() -> Iterator[None]:
 @pytest.fixture
 def tiny_disk(folder: Path) -> Iterator[Path]:
     """A file system of 512 KiB."""
-    place = folder / "disk"
-    place.mkdir()
-    mounted = shutil.which("mount") and subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(place)], capture_output=True, check=False
-    )
-    if not mounted or mounted.returncode != 0:
-        pytest.skip("only who may mount can have a disk of that size")
-    try:
+    with small_disk(folder, 512) as place:
         yield place
-    finally:
-        subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
 def _batch(number: int) -> list[Any]:
@@ -75,19 +64,6 @@ def _fill(file: Path) -> tuple[int, str]:
         except DatabaseFull:
             return number, kept
     raise AssertionError("it was never full")
-
-
-def _occupy(disk: Path) -> Path:
-    """A file that takes all that is left."""
-    filler = disk / "filler"
-    descriptor = os.open(filler, os.O_CREAT | os.O_WRONLY)
-    try:
-        while True:
-            os.write(descriptor, b"x" * 512)
-    except OSError:
-        return filler
-    finally:
-        os.close(descriptor)
 
 
 def test_a_disk_that_fills_up_loses_nothing_and_work_goes_on_when_there_is_room(tiny_disk: Path) -> None:
@@ -106,7 +82,7 @@ def test_on_a_disk_without_a_byte_left_reading_goes_on_and_writing_says_why_not(
     file = tiny_disk / "log.db"
     run(HISTORY, file)
     kept = head(file)
-    filler = _occupy(tiny_disk)
+    filler = occupy(tiny_disk)
     for operations in (_batch(1), [P(30)]):
         with pytest.raises(StorageError) as caught:
             run(operations, file)
@@ -119,7 +95,7 @@ def test_on_a_disk_without_a_byte_left_reading_goes_on_and_writing_says_why_not(
 
 def test_a_new_database_that_has_no_room_can_be_made_later(tiny_disk: Path) -> None:
     file = tiny_disk / "log.db"
-    filler = _occupy(tiny_disk)
+    filler = occupy(tiny_disk)
     with pytest.raises(StorageError):
         run(HISTORY, file)
     filler.unlink()

@@ -33,6 +33,7 @@ BENCHMARKS = {
     "claim_time": (500, {"ratio", "long_claim_seconds", "short_claim_seconds", "claimed_at_once", "entries"}),
     "idle": (1, {"ratio", "idle_cpu_seconds"}),
     "peer_huey": (20, {"ratio", "dispatcher_seconds", "huey_seconds", "deliveries"}),
+    "hostile": (20, {"ratio", "events", "alone_p99_seconds", "beside_p99_seconds"}),
 }
 # What has a size of its own besides.
 SMALLER = {"hanging": ["--endpoints", "3"], "claim_time": ["--claims", "3"]}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dispatcher.delivery.connector import MAX_RECEIVED, HeadFirst
+from dispatcher.delivery.connector import MAX_INTERIM, MAX_RECEIVED, HeadFirst
 from dispatcher.delivery.http import HttpTransport
 from dispatcher.delivery.transport import Answer, Request
 from tests.unit.delivery.certificates import make_contexts
@@ -224,6 +224,16 @@ def test_one_attempt_takes_so_many_bytes_off_the_wire_and_no_more() -> None:
     assert exchange(count).error == "invalid_response"
     # Beyond ours, what the two kernels hold.
     assert sent < MAX_RECEIVED + (8 << 20)
+
+
+@pytest.mark.parametrize(("interim", "status"), [(MAX_INTERIM, 201), (MAX_INTERIM + 1, 0)])
+def test_so_many_interim_answers_are_passed_over_and_no_more(interim: int, status: int) -> None:
+    data = b"HTTP/1.1 100 Continue\r\n\r\n" * interim + response(201)
+    assert exchange(answering(data)).status == status
+
+
+def test_blank_lines_in_a_body_end_nothing() -> None:
+    assert exchange(answering(response(200, b"\r\n\r\n" * 9))) == Answer(status=200, body=b"\r\n\r\n" * 9)
 
 
 def test_an_interim_answer_is_passed_over() -> None:
