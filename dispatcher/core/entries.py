@@ -15,7 +15,7 @@ Ordering = Literal["strict", "none"]
 Erasing = Literal["never", "on_delivery", "on_final"]
 
 
-class Body(Struct, frozen=True, omit_defaults=True):
+class Body(Struct, frozen=True, omit_defaults=True, gc=False):
     """The part of an entry that is its own: the JSON of the log's `data` column.
 
     Every time and wait counts in the log's unit, which its first entry names. A field at its default is not
@@ -129,7 +129,7 @@ class PayloadErased(Body, frozen=True, kw_only=True):
     actor: str | None = None
 
 
-class Entry(Struct, frozen=True):
+class Entry(Struct, frozen=True, gc=False):
     """One record of the log, without its position: entries stand in the order in which they happened."""
 
     ts: int

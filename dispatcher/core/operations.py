@@ -8,7 +8,7 @@ from dispatcher.core.entries import Erasing, Ordering
 from dispatcher.core.policy import OutcomeClass, RetryPolicy
 
 
-class Operation(Struct, frozen=True, tag_field="op", tag=str.lower):
+class Operation(Struct, frozen=True, tag_field="op", tag=str.lower, gc=False):
     """One request to change the state; its JSON is the format of traces and captured incidents."""
 
 

@@ -35,7 +35,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         return "Settings(…)"
 
 
-class Payload(Struct, frozen=True, kw_only=True):
+class Payload(Struct, frozen=True, kw_only=True, gc=False):
     """What is sent, the same bytes on every attempt."""
 
     body: bytes

@@ -17,7 +17,7 @@ MAX_KEPT: Final = 1024
 """Bytes of an answer's body that are kept."""
 
 
-class Request(Struct, frozen=True, kw_only=True):
+class Request(Struct, frozen=True, kw_only=True, gc=False):
     """One attempt, ready to be sent: signed, with every header that is ours to choose."""
 
     method: Method
@@ -32,7 +32,7 @@ class Request(Struct, frozen=True, kw_only=True):
         return f"Request({self.method}, {len(self.body)} bytes)"
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class Answer(Struct, frozen=True, kw_only=True, gc=False):
     """What came of one attempt."""
 
     status: int

@@ -16,8 +16,8 @@ from dispatcher.live import Dispatcher
 from dispatcher.log.commit import Committer
 from dispatcher.log.seal import Keyring
 from dispatcher.log.watch import Watch
-from dispatcher.testing import ScriptedTransport
-from dispatcher.worker.worker import Figures, Worker
+from dispatcher.testing import Delayed, ManualClock, ScriptedTransport
+from dispatcher.worker.worker import MANY, Figures, Worker
 from tests.acceptance.lively import MovedClock, Prompted, eventually, locked, rows, state
 
 URL = "https://shop.example/hook"
@@ -146,6 +146,38 @@ def test_what_cannot_be_recorded_now_is_recorded_later_and_not_sent_again(
             assert troubled.wait(20)
         eventually(lambda: state(live, "one") == "delivered")
         assert live.status("shop", "one")["attempts"] == 1
+
+
+@pytest.mark.parametrize(("others", "waits"), [(MANY - 2, False), (MANY - 1, True)])
+def test_an_answer_waits_a_moment_for_those_of_many_other_requests(
+    file: Path, clock: MovedClock, monkeypatch: pytest.MonkeyPatch, others: int, waits: bool
+) -> None:
+    gathering = threading.Event()
+    wait = Worker._wait
+
+    async def noting(worker: Worker, seconds: float) -> None:
+        if seconds > 1000:
+            gathering.set()
+        await wait(worker, seconds)
+
+    monkeypatch.setattr(Worker, "_wait", noting)
+    monkeypatch.setattr("dispatcher.worker.worker.GATHERING", 3600)
+    held = ManualClock()
+    transport = ScriptedTransport(Delayed(1, Answer(status=200)), held)
+    transport.script("first", [200])
+    with delivering(file, transport, clock) as (live, worker):
+        live.update("shop", order="none", concurrency=100)
+        live.enqueue_many([("shop", n) for n in range(others)])
+        eventually(lambda: len(transport.requests) == others)
+        live.enqueue("shop", 1, event_id="first")
+        if waits:
+            assert gathering.wait(20)
+            assert worker.figures().attempts == 0
+        else:
+            eventually(lambda: worker.figures().attempts == 1)
+        assert worker._loop is not None
+        worker._loop.call_soon_threadsafe(held.advance, 1)
+        eventually(lambda: worker.figures().attempts == others + 1)
 
 
 def test_figures_count_what_became_of_attempts(file: Path, clock: MovedClock) -> None:
