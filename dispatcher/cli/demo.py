@@ -101,6 +101,8 @@ def deliver(live: Dispatcher, database: str, customers: list[Customer], out: Out
     from dispatcher.cli.recorded import Recorded
     from dispatcher.cli.scoreboard import Scoreboard
 
+    for customer in customers:
+        customer.open_after(0)
     recorded, began = Recorded(database), time.monotonic()
     with Scoreboard(out) as board, stopping() as stop, live.worker() as worker:
         while True:
