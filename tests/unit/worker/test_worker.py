@@ -155,8 +155,8 @@ def test_an_answer_waits_a_moment_for_those_of_many_other_requests(
     gathering = threading.Event()
     wait = Worker._wait
 
-    async def noting(worker: Worker, seconds: float) -> None:
-        if seconds > 1000:
+    async def noting(worker: Worker, seconds: float | None) -> None:
+        if seconds is not None and seconds > 1000:
             gathering.set()
         await wait(worker, seconds)
 
