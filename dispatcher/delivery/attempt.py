@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 from dispatcher.delivery.authentication import Authentication, authentication_header
@@ -32,19 +33,27 @@ def signed_request(
     header beats a default, authentication beats a caller's header; nobody beats `webhook-*`. Without
     signers there is no signature. Raises InvalidHeaders, also for what was stored before a rule existed.
     """
-    defaults = (
-        ("User-Agent", USER_AGENT),
-        ("Content-Type", "application/json"),
-        ("Idempotency-Key", event_id),
-    )
-    proof = () if authentication is None else (authentication_header(authentication),)
-    signed = [("webhook-id", event_id), ("webhook-timestamp", str(timestamp))]
+    sent = dict(_constant(tuple(headers), authentication))
+    sent.setdefault("idempotency-key", ("Idempotency-Key", event_id))
+    sent["webhook-id"] = ("webhook-id", event_id)
+    sent["webhook-timestamp"] = ("webhook-timestamp", str(timestamp))
     if signers:
-        signed.append(("webhook-signature", signature_header(signers, event_id, timestamp, body)))
+        signature = signature_header(signers, event_id, timestamp, body)
+        sent["webhook-signature"] = ("webhook-signature", signature)
     return Request(
         method=method,
         url=url,
-        headers=merge(defaults, check_headers(headers), proof, signed),
+        headers=tuple(sent.values()),
         body=body,
         deadline=deadline,
     )
+
+
+@lru_cache(maxsize=4096)
+def _constant(
+    headers: tuple[tuple[str, str], ...], authentication: Authentication | None
+) -> Mapping[str, tuple[str, str]]:
+    """What is the same on every attempt of every event with these headers, by lower-case name."""
+    defaults = (("User-Agent", USER_AGENT), ("Content-Type", "application/json"))
+    proof = () if authentication is None else (authentication_header(authentication),)
+    return merge(defaults, check_headers(headers), proof)

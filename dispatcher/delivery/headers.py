@@ -72,7 +72,6 @@ def check_headers(headers: Iterable[tuple[str, str]]) -> Headers:
     return tuple(checked.values())
 
 
-def merge(*layers: Iterable[tuple[str, str]]) -> Headers:
-    """Headers of several sources; a later source beats an earlier one, without regard to case."""
-    merged = {name.lower(): (name, value) for layer in layers for name, value in layer}
-    return tuple(merged.values())
+def merge(*layers: Iterable[tuple[str, str]]) -> dict[str, tuple[str, str]]:
+    """Headers of several sources, by lower-case name; a later source beats an earlier one."""
+    return {name.lower(): (name, value) for layer in layers for name, value in layer}

@@ -21,7 +21,7 @@ from dispatcher.delivery.connection import CURRENT, Wire, make_socket
 from dispatcher.delivery.connector import Connector, HeadFirst
 from dispatcher.delivery.faults import error_code
 from dispatcher.delivery.guard import Guard, Target, check_url
-from dispatcher.delivery.headers import FRAMING, is_wellformed
+from dispatcher.delivery.headers import FRAMING, is_wellformed, merge
 from dispatcher.delivery.refusals import InvalidHeaders, UrlRefused
 from dispatcher.delivery.resolve import DnsLookup, Lookup, VettingResolver
 from dispatcher.delivery.retry_after import parse_retry_after
@@ -211,14 +211,11 @@ async def _final_head(protocol: HeadFirst) -> tuple[RawResponseMessage, StreamRe
 def _as_sent(request: Request, target: Target) -> bytes:
     """The bytes of a request. Its headers are looked at once more: what was stored may precede the rules."""
     # Compressed answers are of no use here, and one kind of attack.
-    headers = {"accept-encoding": ("Accept-Encoding", "identity")}
+    ours = [("Accept-Encoding", "identity")]
     if target.userinfo is not None:
-        headers["authorization"] = ("Authorization", basic_value(*target.userinfo))
-    for name, value in request.headers:
-        if not is_wellformed(name, value):
-            raise InvalidHeaders("a stored header can not be sent")
-        headers[name.lower()] = (name, value)
-    if not FRAMING.isdisjoint(headers):
+        ours.append(("Authorization", basic_value(*target.userinfo)))
+    headers = merge(ours, request.headers)
+    if not FRAMING.isdisjoint(headers) or not all(is_wellformed(*one) for one in request.headers):
         raise InvalidHeaders("a stored header can not be sent")
     lines = "".join([f"{name}: {value}\r\n" for name, value in headers.values()])
     head = (
