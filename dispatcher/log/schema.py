@@ -130,7 +130,7 @@ Index(
     deliveries.c.death,
     sqlite_where=_DEAD,
 )
-Index("dispatcher_deliveries_death", deliveries.c.death, sqlite_where=_DEAD, postgresql_where=_DEAD)
+Index("dispatcher_deliveries_death", deliveries.c.death, sqlite_where=_DEAD)
 
 claims = Table(
     "dispatcher_claims",

@@ -56,7 +56,7 @@ def _last(operation: Any) -> Any:
 
 def _short(value: Any) -> str:
     return (
-        f"{type(value).__name__}-{repr(value)[:24]}"
+        f"{type(value).__name__}-{repr(value).partition(' at 0x')[0][:24]}"
         if type(value) is not int
         else f"int-{value.bit_length()}-bits"
     )
