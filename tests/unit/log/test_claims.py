@@ -191,3 +191,22 @@ def test_a_fence_is_never_used_again(log: LiveLog) -> None:
         connection.exec_driver_sql("DELETE FROM dispatcher_claims")
     (last,) = _claim(log, limit=1)
     assert [*fences, last.fence] == [1, 2, 3, 4, 5, 6, 7]
+
+
+@pytest.mark.parametrize(
+    ("rest", "given"),
+    [
+        (claims._FIRST_OF_DUE_ENDPOINTS, {"now": 0, "limit": 9, "full_tenants": '["t"]'}),
+        (claims._DUE_OF_ENDPOINT, {"endpoint_id": "t/a", "resumptions": 1, "now": 0, "room": 9}),
+    ],
+)
+def test_no_table_is_walked_over_to_find_what_is_due(
+    rest: str, given: dict[str, object], log: LiveLog
+) -> None:
+    log.do(registered("t/a"))
+    with log.transaction() as connection:
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN SELECT d.position FROM {rest}", given)
+        steps = [str(row[3]) for row in plan]
+    assert any(step.startswith("SEARCH d USING INTEGER PRIMARY KEY") for step in steps), steps
+    tables = ("SCAN e", "SCAN l", "SCAN c", "SCAN d ", "SCAN d.")
+    assert [step for step in steps if step.startswith(tables)] == []
