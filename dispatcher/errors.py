@@ -90,6 +90,8 @@ _REMEDIES = {
     "not_dead": "Only dead events are revived; `dispatcher dead-letters` lists them.",
     "not_pending": "Only what is pending or held can be cancelled.",
     "in_flight": "Try again when its request is over.",
+    "unknown_tenant": "Check its id: no endpoint is registered under it.",
+    "not_confirmed": "Answer y, or give --yes.",
     "payload_erased": "What was erased cannot be sent again: enqueue it as a new event.",
     "order_key_refused": "An endpoint that keeps no order takes no order key.",
 }

@@ -93,7 +93,8 @@ def endpoint(state: State, endpoint_id: str) -> dict[str, Any]:
     first = None if found.disabled is not None else state.first_due(found)
     settings: dict[str, Any] = {"order": found.order}
     if state.kind == "live":
-        settings |= {"concurrency": found.concurrency, "disable_when_gone": found.disable_when_gone}
+        for name in ("concurrency", "disable_when_gone", "erase"):
+            settings[name] = getattr(found, name)
     return {
         **_shown(found),
         "next_due_at": None if first is None else first[0],

@@ -58,6 +58,11 @@ def settings_options(command: Callable[..., None]) -> Callable[..., None]:
             default=None,
             help="Disable it when it answers 410.",
         ),
+        click.option(
+            "--erase",
+            type=click.Choice(["never", "on_delivery", "on_final"]),
+            help="Erase a payload once it is delivered, or delivered or dead. [default: never]",
+        ),
     )
     for option in reversed(options):
         command = option(command)
@@ -115,7 +120,7 @@ def set_endpoint(
 ) -> None:
     """Change what is given of endpoint ID; everything else stays.
 
-    A policy applies from the next attempt; an order to events that are enqueued from now on.
+    A policy, and when to erase, apply from the next attempt; an order to events enqueued from now on.
     """
     settings = settings_of(**given)
     if url is not None:
@@ -183,6 +188,7 @@ def settings_of(
     order: str | None,
     concurrency: int | None,
     disable_when_gone: bool | None,
+    erase: str | None,
 ) -> dict[str, Any]:
     """The settings that were given, as the dispatcher takes them."""
     settings = {
@@ -193,6 +199,7 @@ def settings_of(
         "order": order,
         "concurrency": concurrency,
         "disable_when_gone": disable_when_gone,
+        "erase": erase,
     }
     return {name: value for name, value in settings.items() if value is not None}
 

@@ -12,6 +12,7 @@ from dispatcher.cli.db import db
 from dispatcher.cli.deliveries import dead_letters, history, status
 from dispatcher.cli.demo import demo
 from dispatcher.cli.endpoint import endpoint
+from dispatcher.cli.erase import erase
 from dispatcher.cli.events import cancel, enqueue, revive
 from dispatcher.cli.failure import Failure, extra_missing, report
 from dispatcher.cli.log import log
@@ -82,7 +83,7 @@ def dispatcher() -> None:
 
 for command in (
     *(demo, run, endpoint, enqueue, work, receive),
-    *(status, history, dead_letters, revive, cancel),
+    *(status, history, dead_letters, revive, cancel, erase),
     *(log, replay, db),
 ):
     dispatcher.add_command(command)

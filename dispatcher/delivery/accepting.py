@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from dispatcher.core.operations import Register, Update
+from dispatcher.core.policy import LONGEST
 from dispatcher.errors import Refused
 
 MAX_BODY: Final = 256 * 1024
@@ -49,6 +50,12 @@ def check_fields(value: Struct) -> None:
         and not 1 <= value.concurrency <= MOST_AT_ONCE
     ):
         raise Refused("invalid_argument", f"concurrency must be 1 to {MOST_AT_ONCE}")
+
+
+def check_whole(value: object, name: str) -> None:
+    """Whether it is a number of seconds or milliseconds."""
+    if type(value) is not int or not 0 <= value <= LONGEST:
+        raise Refused("invalid_argument", f"{name} is none of the values that it can have")
 
 
 def body_of(payload: Any) -> bytes:

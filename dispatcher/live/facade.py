@@ -10,21 +10,21 @@ from typing import Any, TypeVar
 
 from dispatcher.audit.names import stored
 from dispatcher.audit.tenant_view import status_for_tenant
-from dispatcher.core.entries import Ordering
+from dispatcher.core.entries import Erasing, Ordering
 from dispatcher.core.operations import Cancel, Disable, Enable, Register, Revive, Update
-from dispatcher.core.policy import LONGEST, PROMISED, RetryPolicy
-from dispatcher.delivery.accepting import check_fields, check_name
+from dispatcher.core.policy import PROMISED, RetryPolicy
+from dispatcher.delivery.accepting import check_fields, check_name, check_whole
 from dispatcher.delivery.authentication import Authentication
 from dispatcher.delivery.guard import Guard
 from dispatcher.delivery.settings import Secret, Settings, decode_settings
 from dispatcher.delivery.signing import new_secret, parse_signer
 from dispatcher.delivery.transport import Method, Transport
 from dispatcher.errors import Refused, UnsupportedDatabase, WrongKind
+from dispatcher.live.erasure import Eraser
 from dispatcher.live.events import accept, prepare
 from dispatcher.live.probe import probe, probe_request
 from dispatcher.live.revival import revive_described, revive_named
 from dispatcher.live.settings import UNITS_PER_SECOND, EndpointSettings
-from dispatcher.live.views import Views
 from dispatcher.log import claims
 from dispatcher.log.clock import Clock, ProcessClock
 from dispatcher.log.commit import Commit, Committer
@@ -36,10 +36,10 @@ from dispatcher.worker.worker import Worker
 
 T = TypeVar("T")
 
-CHANGEABLE = frozenset({"policy", "order", "concurrency", "disable_when_gone"})
+CHANGEABLE = frozenset({"policy", "order", "concurrency", "disable_when_gone", "erase"})
 
 
-class Dispatcher(Views):
+class Dispatcher(Eraser):
     """Live delivery over one database. Thread-safe; close it, or use it in `with`.
 
     Every call that changes something returns once that is durable, and takes an `actor`: opaque text, kept
@@ -109,9 +109,14 @@ class Dispatcher(Views):
         order: Ordering = "strict",
         concurrency: int = 8,
         disable_when_gone: bool = False,
+        erase: Erasing = "never",
         actor: str | None = None,
     ) -> str:
-        """Register an endpoint; returns its signing secret, a new one unless given."""
+        """Register an endpoint; returns its signing secret, a new one unless given.
+
+        Its events' payloads are erased `on_delivery`, `on_final` (delivered or dead), or `never` by
+        themselves.
+        """
         secret = new_secret() if secret is None else secret
         settings = Settings(
             url=url, method=method, headers=tuple(headers), authentication=auth, secrets=(Secret(secret),)
@@ -127,6 +132,7 @@ class Dispatcher(Views):
             order=order,
             concurrency=concurrency,
             disable_when_gone=disable_when_gone,
+            erase=erase,
             actor=actor,
         )
         check_fields(operation)
@@ -145,7 +151,7 @@ class Dispatcher(Views):
         actor: str | None = None,
         **settings: Any,
     ) -> None:
-        """Change what is named: also policy, order, concurrency, disable_when_gone."""
+        """Change what is named: also policy, order, concurrency, disable_when_gone, erase."""
         if unknown := settings.keys() - CHANGEABLE:
             raise TypeError(f"update() takes no {', '.join(sorted(unknown))}")
         name = check_name(tenant, endpoint_id)
@@ -172,7 +178,7 @@ class Dispatcher(Views):
         """Sign with a new secret, for `keep_for` seconds with those before as well; returns the new one."""
         fresh = new_secret() if secret is None else secret
         parse_signer(fresh)
-        _check_whole(keep_for, "keep_for")
+        check_whole(keep_for, "keep_for")
         operation = Update(endpoint_id=check_name(tenant, endpoint_id), actor=actor)
         check_fields(operation)
         self._do(partial(self._settings.rotate, operation=operation, fresh=fresh, keep_for=keep_for))
@@ -294,7 +300,7 @@ class Dispatcher(Views):
             return revive_named(self._committer, named)
         for span_name, limit in (("died_since", died_since), ("died_until", died_until)):
             if limit is not None:
-                _check_whole(limit, span_name)
+                check_whole(limit, span_name)
         with self._standing() as state:
             connection = stored(state).connection
             span = Revive(
@@ -314,8 +320,8 @@ class Dispatcher(Views):
         check_fields(cancel)
 
         def work(commit: Commit) -> None:
-            in_flight = claims.is_claimed(commit.connection, cancel.delivery_id)
-            commit.apply(Cancel(cancel.delivery_id, in_flight, actor))
+            in_flight = claims.claimed(commit.connection, [cancel.delivery_id])
+            commit.apply(Cancel(cancel.delivery_id, bool(in_flight), actor))
 
         self._do(work)
 
@@ -363,9 +369,3 @@ class Dispatcher(Views):
     def _apply(self, operation: Disable | Enable) -> int:
         check_fields(operation)
         return self._do(lambda commit: len(commit.apply(operation)))
-
-
-def _check_whole(value: object, name: str) -> None:
-    """Whether it is a number of seconds or milliseconds."""
-    if type(value) is not int or not 0 <= value <= LONGEST:
-        raise Refused("invalid_argument", f"{name} is none of the values that it can have")

@@ -41,7 +41,7 @@ class Views:
 
         state, attempts of max_attempts, next_attempt_at, last_status and last_error; disabled (why the
         endpoint is), waits_behind (an event), blocks (how many later ones wait for it, 10,000 at most);
-        in_flight_since and worker, while a request is under way.
+        in_flight_since and worker, while a request is under way; erased: whether its payload is.
         """
         name = check_name(tenant, endpoint_id, event_id)
         with self._standing() as state:

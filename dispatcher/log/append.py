@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from sqlalchemy import Connection, Table
 
 from dispatcher.core.decide import decide
 from dispatcher.core.entities import Delivery, Endpoint
-from dispatcher.core.entries import Entry, Kind, encode_body
+from dispatcher.core.entries import Entry, Kind, PayloadErased, encode_body
 from dispatcher.core.evolve import evolve
 from dispatcher.core.merkle import Frontier, leaf_hash
 from dispatcher.core.operations import AnyOperation, Refusal
@@ -18,12 +19,17 @@ from dispatcher.core.state import State
 from dispatcher.errors import WrongKind
 from dispatcher.log.open import Database
 from dispatcher.log.read import last_entry, load_frontier, log_kind
-from dispatcher.log.rows import Row, insert_rows
+from dispatcher.log.rows import Row, driver, insert_rows
 from dispatcher.log.views import ViewSource, write_changes
 from dispatcher.log.writer import ROWS_PER_STEP, LogWriter
 
 LARGEST_MEMORY = 50_000
 """What a state may remember, from one transaction to the next."""
+# In place, where no byte of them is left behind.
+_DESTROY_KEYS = (
+    "UPDATE dispatcher_payload_keys SET key = zeroblob(length(key))"
+    " WHERE n IN (SELECT value FROM json_each(?))"
+)
 
 
 class Memory:
@@ -64,6 +70,8 @@ class Appender:
         self._rows_beside: defaultdict[Table, list[Row]] = defaultdict(list)
         self.beside = 0
         """How often rows were given to be written with the entries."""
+        self._erased: list[int] = []
+        """Positions of deliveries whose payloads' keys are to be destroyed."""
         self._deliveries: dict[int, Delivery] = {}
         self._endpoints: dict[str, Endpoint] = {}
         self.on_change: Callable[[Delivery | Endpoint], None] = _ignore
@@ -86,6 +94,8 @@ class Appender:
         changed = evolve(self.state, entry)
         if isinstance(changed, Delivery):
             self._deliveries[changed.order] = changed
+            if isinstance(entry.body, PayloadErased):
+                self._erased.append(changed.order)
             self.on_change(changed)
         elif changed is not None:
             self._endpoints[changed.id] = changed
@@ -118,6 +128,10 @@ class Appender:
         for table, rows in self._rows_beside.items():
             insert_rows(self.connection, table, rows)
         self._rows_beside.clear()
+        if self._erased:
+            # Here, so that no entry says so of a payload that can still be read.
+            driver(self.connection).execute(_DESTROY_KEYS, (json.dumps(self._erased),))
+            self._erased = []
         deliveries = self._deliveries.values()
         lanes = {id(delivery.lane): delivery.lane for delivery in deliveries}.values()
         self._endpoints.update((lane.endpoint.id, lane.endpoint) for lane in lanes)

@@ -146,11 +146,11 @@ def next_change(connection: Connection, now: int) -> int | None:
     return None if found is None else int(found)
 
 
-def is_claimed(connection: Connection, delivery_id: str) -> bool:
-    found = connection.exec_driver_sql(
-        "SELECT 1 FROM dispatcher_claims WHERE delivery_id = ?", (delivery_id,)
-    )
-    return found.first() is not None
+def claimed(connection: Connection, delivery_ids: Sequence[str]) -> set[str]:
+    """Those of these deliveries that are claimed."""
+    those = "dispatcher_claims WHERE delivery_id IN (SELECT value FROM json_each(?))"
+    found = fetch_at_once(connection, "delivery_id", those, (json.dumps(list(delivery_ids)),))
+    return {delivery_id for (delivery_id,) in found}
 
 
 def tenant_of(endpoint_id: str) -> str:

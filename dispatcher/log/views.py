@@ -261,6 +261,25 @@ class ViewSource:
         )
         return [endpoint_id for (endpoint_id,) in found]
 
+    def unerased(self, endpoint_id: str, after: int, before: int, limit: int) -> tuple[list[str], int | None]:
+        """Deliveries of an endpoint with a payload, enqueued between two positions, in order.
+
+        Those among its next `limit` entries after a position; with the last position that was looked at, or
+        None when there are no more.
+        """
+        rows = self._rows(
+            "SELECT l.position, d.delivery_id FROM (SELECT position FROM dispatcher_log WHERE endpoint_id = ?"
+            " AND position > ? AND position < ? ORDER BY position LIMIT ?) AS l"
+            " LEFT JOIN dispatcher_deliveries AS d ON d.position = l.position AND d.erased = 0"
+            " ORDER BY l.position",
+            endpoint_id,
+            after,
+            before,
+            limit,
+        )
+        found = [delivery_id for _, delivery_id in rows if delivery_id is not None]
+        return found, rows[-1][0] if len(rows) == limit else None
+
     def times(self, positions: Iterable[int]) -> dict[int, int]:
         """When the entries at these positions were appended, in the log's unit."""
         rows = self._by_ids("SELECT position, ts FROM dispatcher_log WHERE position IN", positions)

@@ -106,7 +106,7 @@ def _record(commit: Commit, vault: Vault, outcomes: Sequence[Outcome]) -> list[E
                 claim.worker,
             )
         )
-        if answer.body:
+        if answer.body and not commit.state.deliveries[claim.delivery_id].erased:
             vault.write_response(commit.connection, position, claim.position, key, answer.body)
     return recorded
 

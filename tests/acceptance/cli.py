@@ -95,6 +95,10 @@ class Terminal:
         fcntl.ioctl(self.theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
         self._seen = b""
 
+    def write(self, text: str) -> None:
+        """Type it."""
+        os.write(self._ours, text.encode())
+
     def read_until(self, text: str) -> str:
         """What was drawn, as soon as it holds a text."""
         while text.encode() not in self._seen:

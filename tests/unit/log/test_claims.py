@@ -172,10 +172,11 @@ def test_a_claimed_delivery_is_known_to_be(log: LiveLog) -> None:
     log.do(registered("t/shop"), *queued("t/shop", "a", "b"))
     (claim,) = _claim(log)
     with log.transaction() as connection:
-        assert claims.is_claimed(connection, "t/shop/a")
-        assert not claims.is_claimed(connection, "t/shop/b")
+        asked = ["t/shop/a", "t/shop/b", "t/shop/none"]
+        assert claims.claimed(connection, asked) == {"t/shop/a"}
+        assert claims.claimed(connection, asked[1:]) == set()
         claims.release(connection, [claim.fence])
-        assert not claims.is_claimed(connection, "t/shop/a")
+        assert claims.claimed(connection, asked) == set()
 
 
 def test_a_fence_is_never_used_again(log: LiveLog) -> None:
