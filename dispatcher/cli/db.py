@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from dispatcher.cli.failure import a_finding
 from dispatcher.cli.options import common_options
 from dispatcher.cli.output import Output
 from dispatcher.cli.progress import Bar
@@ -13,7 +14,7 @@ from dispatcher.cli.progress import Bar
 
 @click.group()
 def db() -> None:
-    """Upgrade the database, make its derived tables again, change its master key."""
+    """Upgrade the database, make its derived tables again, change its master key, finish erasures."""
 
 
 @db.command()
@@ -73,3 +74,34 @@ def rewrap(database: str, out: Output) -> None:
         out.document({name: found._asdict() for name, found in tables.items()})
     else:
         out.table(("table", "keys", "changed"), [(name, *found) for name, found in tables.items()])
+
+
+@db.command()
+@click.option(
+    "--wait",
+    type=click.IntRange(0, 3600),
+    default=10,
+    show_default=True,
+    metavar="SECONDS",
+    help="So long, for others that read or write.",
+)
+@common_options
+def scrub(wait: int, database: str, out: Output) -> None:
+    """Empty the write-ahead log beside the database: then neither holds a key that was erased before.
+
+    The exit code is 1 if others held it back: run it again.
+    """
+    from dispatcher.log.open import Database
+
+    with Database(database, "write") as opened:
+        done = opened.empty_wal(0)
+        if not done and wait:
+            if sys.stderr is not None and sys.stderr.isatty():
+                print(f"waiting up to {wait} s for others that read or write", file=sys.stderr)
+            done = opened.empty_wal(wait)
+    if out.json:
+        out.document({"scrubbed": done})
+    else:
+        out.record({"scrubbed": "yes" if done else "no"})
+    if not done:
+        raise a_finding(out, "others that read or write held it back", "Run it again, with a longer --wait.")

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
@@ -110,6 +110,16 @@ class Database:
         """Tells when others have written. Close it."""
         with storage_errors(self.place):
             return Watch(self._connect())
+
+    def empty_wal(self, wait: float) -> bool:
+        """Bring what was committed into the file and empty the log beside it, where erased keys may stand.
+
+        Whether it could within `wait` seconds: whoever reads or writes holds it back.
+        """
+        with storage_errors(self.place), closing(self._connect()) as connection:
+            connection.execute(f"PRAGMA busy_timeout = {round(wait * 1000)}")
+            (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        return not busy
 
     def close(self) -> None:
         self._engine.dispose()

@@ -33,6 +33,7 @@ QUESTIONS = [
     ["enqueue", "x", "x"],
     ["revive", "x", "--all"],
     ["cancel", "x"],
+    ["erase", "x"],
     ["log", "tail"],
     ["log", "tail", "--follow"],
     ["log", "head"],
@@ -42,6 +43,7 @@ QUESTIONS = [
     ["db", "rebuild"],
     ["db", "upgrade"],
     ["db", "rewrap"],
+    ["db", "scrub"],
 ]
 
 
