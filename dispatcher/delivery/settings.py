@@ -17,6 +17,9 @@ class Secret(Struct, frozen=True):
     text: str
     until: int | None = None
 
+    def signs_at(self, now: int) -> bool:
+        return self.until is None or self.until > now
+
     def __repr__(self) -> str:
         return "Secret(…)"
 

@@ -19,14 +19,13 @@ BODY = b'{"type":"dispatcher.test"}'
 
 def probe_request(settings: Settings, now: int) -> Request:
     """What an endpoint is probed with at `now`, in milliseconds."""
-    valid = [secret for secret in settings.secrets if secret.until is None or secret.until > now]
     return signed_request(
         url=settings.url,
         method=settings.method,
         event_id=f"test_{secrets.token_hex(16)}",
         timestamp=now // 1000,
         body=BODY,
-        signers=[parse_signer(secret.text) for secret in valid],
+        signers=[parse_signer(secret.text) for secret in settings.secrets if secret.signs_at(now)],
         authentication=settings.authentication,
         headers=settings.headers,
     )

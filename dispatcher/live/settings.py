@@ -63,8 +63,8 @@ class EndpointSettings:
         commit.apply(operation)
         settings = self._read(commit, operation.endpoint_id)
         until = commit.now + keep_for * UNITS_PER_SECOND
-        kept = ((old.text, until if old.until is None else old.until) for old in settings.secrets)
-        old = (Secret(text, end) for text, end in kept if end > commit.now)
+        kept = (Secret(old.text, until if old.until is None else old.until) for old in settings.secrets)
+        old = (secret for secret in kept if secret.signs_at(commit.now))
         self._write(
             commit,
             operation.endpoint_id,

@@ -19,10 +19,10 @@ ENDPOINTS_KNOWN = 4096
 
 
 class Ready(NamedTuple):
-    """An endpoint's settings, and its signers with the time until which each signs."""
+    """An endpoint's settings, and a signer for each of its secrets."""
 
     settings: Settings
-    signers: tuple[tuple[Signer, int | None], ...]
+    signers: tuple[Signer, ...]
 
     def __repr__(self) -> str:
         return "Ready(…)"
@@ -48,7 +48,11 @@ class Outgoing:
             event_id=claim.delivery_id.rpartition("/")[2],
             timestamp=claim.started_at // 1000,
             body=payload.body,
-            signers=[signer for signer, until in signers if until is None or until > claim.started_at],
+            signers=[
+                signer
+                for secret, signer in zip(settings.secrets, signers, strict=True)
+                if secret.signs_at(claim.started_at)
+            ],
             authentication=settings.authentication,
             headers=(*settings.headers, *payload.headers),
             deadline=DEADLINE,
@@ -57,6 +61,4 @@ class Outgoing:
 
     def _unsealed(self, endpoint_id: str, row: SealedRow) -> Ready:
         settings = decode_settings(self._vault.unseal_endpoint(endpoint_id, row))
-        return Ready(
-            settings, tuple((parse_signer(secret.text), secret.until) for secret in settings.secrets)
-        )
+        return Ready(settings, tuple(parse_signer(secret.text) for secret in settings.secrets))
