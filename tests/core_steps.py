@@ -80,6 +80,10 @@ ORDERS = st.sampled_from(["strict", "strict", "none"])
 ERASING = st.sampled_from(["never", "never", "on_delivery", "on_final"])
 ACTORS = st.sampled_from([None, None, "somebody"])
 RARELY = st.integers(0, 5).map(lambda n: n == 0)
+TYPES = st.sampled_from([None, None, (), ("order.*", "*")])
+FORMATS = st.sampled_from([None, "standard", "cloudevents"])
+KEEPING = st.sampled_from([None, None, 86_400_000])
+EVENT_TYPES = st.sampled_from([None, "order.paid"])
 HINTS = st.sampled_from([None, None, 0, 77, 10_000])
 
 
@@ -98,6 +102,9 @@ REGISTER = st.builds(
     erase=ERASING,
     disable_when_gone=st.booleans(),
     actor=ACTORS,
+    types=TYPES,
+    body_format=FORMATS,
+    keep_payloads=KEEPING,
 )
 UPDATE = st.builds(
     Update,
@@ -110,6 +117,9 @@ UPDATE = st.builds(
     erase=_or_unset(ERASING),
     disable_when_gone=_or_unset(st.booleans()),
     actor=ACTORS,
+    types=_or_unset(TYPES),
+    body_format=_or_unset(FORMATS),
+    keep_payloads=_or_unset(KEEPING),
 )
 RECORD = st.builds(
     Record,
@@ -139,7 +149,8 @@ def _enqueues(kind: Kind) -> st.SearchStrategy[Enqueue]:
     scripts = SCRIPTS if kind == "simulated" else st.none()
     seeds = st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1))
     digests = st.sampled_from([None, "d"])
-    return st.builds(Enqueue, ENDPOINTS, NEW_DELIVERIES, scripts, KEYS, seeds, digests, ACTORS)
+    facts = scripts, KEYS, seeds, digests, ACTORS, EVENT_TYPES
+    return st.builds(Enqueue, ENDPOINTS, NEW_DELIVERIES, *facts)
 
 
 def _actions(kind: Kind) -> st.SearchStrategy[Action]:

@@ -87,6 +87,9 @@ def _write_live(file: Path) -> None:
                     policy=policies[number % 2],
                     url_digest="d" * 8,
                     erase=("never", "on_final")[number // 3],
+                    types=("order.*",),
+                    body_format="standard",
+                    keep_payloads=86_400_000,
                 ),
                 0,
             )
@@ -97,7 +100,14 @@ def _write_live(file: Path) -> None:
             status = chance.choice([200, 200, 404, 503, 503, 0])
             operations: list[AnyOperation] = [
                 Enqueue(
-                    endpoint, f"e{number}", None, chance.choice([None, "k", "l"]), number, "d" * 8, "app"
+                    endpoint,
+                    f"e{number}",
+                    None,
+                    chance.choice([None, "k", "l"]),
+                    number,
+                    "d" * 8,
+                    "app",
+                    "order.paid",
                 ),
                 Enqueue(endpoint, f"e{number}", None, None, number),
                 Record(some, status, ts, 5, None, "lost" if status == 0 else None, None, "host/1"),

@@ -83,7 +83,8 @@ def next_operation(recorded: Recorded, kind: Kind) -> AnyOperation | None:
         case Enqueued() as body:
             key = body.lane.removeprefix("key:") if body.lane.startswith("key:") else None
             outcomes = None if body.outcomes is None else list(body.outcomes)
-            return Enqueue(endpoint_id, delivery_id, outcomes, key, body.seed, body.digest, body.actor)
+            facts = body.seed, body.digest, body.actor, body.event_type
+            return Enqueue(endpoint_id, delivery_id, outcomes, key, *facts)
         case EndpointRegistered() as body:
             return Register(endpoint_id=endpoint_id, **structs.asdict(body))
         case EndpointUpdated() as body:

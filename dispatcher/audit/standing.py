@@ -93,7 +93,7 @@ def endpoint(state: State, endpoint_id: str) -> dict[str, Any]:
     first = None if found.disabled is not None else state.first_due(found)
     settings: dict[str, Any] = {"order": found.order}
     if state.kind == "live":
-        for name in ("concurrency", "disable_when_gone", "erase"):
+        for name in ("concurrency", "disable_when_gone", "erase", "types", "body_format", "keep_payloads"):
             settings[name] = getattr(found, name)
     return {
         **_shown(found),

@@ -66,6 +66,9 @@ def _register(state: State, operation: Register, ts: int) -> list[Entry] | Refus
         erase=operation.erase,
         disable_when_gone=operation.disable_when_gone,
         actor=operation.actor,
+        types=operation.types,
+        body_format=operation.body_format,
+        keep_payloads=operation.keep_payloads,
     )
     return [Entry(ts, operation.endpoint_id, None, body)]
 
@@ -82,6 +85,9 @@ def _update(state: State, operation: Update, ts: int) -> list[Entry] | Refusal:
         erase=operation.erase,
         disable_when_gone=operation.disable_when_gone,
         actor=operation.actor,
+        types=operation.types,
+        body_format=operation.body_format,
+        keep_payloads=operation.keep_payloads,
     )
     return [Entry(ts, operation.endpoint_id, None, body)]
 
@@ -105,7 +111,12 @@ def _enqueue(state: State, operation: Enqueue, ts: int) -> list[Entry] | Refusal
     elif operation.order_key is not None:
         lane = f"key:{operation.order_key}"
     body = Enqueued(
-        lane=lane, outcomes=outcomes, seed=operation.seed, digest=operation.digest, actor=operation.actor
+        lane=lane,
+        outcomes=outcomes,
+        seed=operation.seed,
+        digest=operation.digest,
+        actor=operation.actor,
+        event_type=operation.event_type,
     )
     return [Entry(ts, operation.endpoint_id, operation.delivery_id, body)]
 

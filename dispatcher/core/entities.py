@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from dispatcher.core.entries import Erasing, Ordering
+from dispatcher.core.entries import BodyFormat, Erasing, Ordering
 from dispatcher.core.policy import RetryPolicy
 from dispatcher.core.window import Item, Window
 
@@ -26,6 +26,11 @@ class Endpoint(Struct, eq=False):
     concurrency: int = 8
     erase: Erasing = "never"
     disable_when_gone: bool = False
+    types: tuple[str, ...] | None = None
+    """Patterns of the published events that it takes; None: all."""
+    body_format: BodyFormat | None = None
+    keep_payloads: int | None = None
+    """So long after the final outcome a payload is kept; None: for good."""
     disabled: str | None = None
     """Why it is disabled; None while it is enabled."""
     resumptions: int = 0
@@ -71,6 +76,7 @@ class Delivery(Struct, eq=False, gc=False):
     outcomes: tuple[int, ...] | None = None
     seed: int | None = None
     digest: str | None = None
+    event_type: str | None = None
     state: DeliveryState = "pending"
     attempts: int = 0
     death: int | None = None
@@ -92,6 +98,7 @@ class StoredDelivery(Struct, frozen=True, gc=False):
     outcomes: tuple[int, ...] | None
     seed: int | None
     digest: str | None
+    event_type: str | None
     state: DeliveryState
     attempts: int
     death: int | None

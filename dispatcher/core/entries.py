@@ -13,6 +13,8 @@ Decision = Literal["delivered", "retry", "dead"]
 Kind = Literal["simulated", "live"]
 Ordering = Literal["strict", "none"]
 Erasing = Literal["never", "on_delivery", "on_final"]
+BodyFormat = Literal["standard", "cloudevents"]
+"""What a published event is wrapped in; None: as it is given."""
 
 
 class Body(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -44,6 +46,11 @@ class EndpointRegistered(Body, frozen=True, kw_only=True):
     erase: Erasing
     disable_when_gone: bool = False
     actor: str | None = None
+    types: tuple[str, ...] | None = None
+    """Patterns of the published events that it takes; None: all."""
+    body_format: BodyFormat | None = None
+    keep_payloads: int | None = None
+    """So long after the final outcome a payload is kept; None: for good."""
 
 
 class EndpointUpdated(Body, frozen=True, kw_only=True):
@@ -57,6 +64,9 @@ class EndpointUpdated(Body, frozen=True, kw_only=True):
     erase: Erasing | UnsetType = UNSET
     disable_when_gone: bool | UnsetType = UNSET
     actor: str | None = None
+    types: tuple[str, ...] | UnsetType | None = UNSET
+    body_format: BodyFormat | UnsetType | None = UNSET
+    keep_payloads: int | UnsetType | None = UNSET
 
 
 class Enqueued(Body, frozen=True, kw_only=True):
@@ -71,6 +81,8 @@ class Enqueued(Body, frozen=True, kw_only=True):
     digest: str | None = None
     """Live: a keyed digest of the content, to recognise a repeat."""
     actor: str | None = None
+    event_type: str | None = None
+    """Of a published event."""
 
 
 class AttemptRecorded(Body, frozen=True, kw_only=True, rename={"outcome": "class"}):

@@ -32,6 +32,7 @@ Changed = Delivery | Endpoint | None
 
 
 Id = str | None
+SETTINGS = tuple(name for name in EndpointUpdated.__struct_fields__ if name != "actor")
 
 
 class Inconsistent(ValueError):
@@ -82,13 +83,16 @@ def _registered(state: State, ts: int, endpoint_id: Id, delivery_id: Id, body: E
         body.concurrency,
         body.erase,
         body.disable_when_gone,
+        body.types,
+        body.body_format,
+        body.keep_payloads,
     )
     return endpoint
 
 
 def _updated(state: State, ts: int, endpoint_id: Id, delivery_id: Id, body: EndpointUpdated) -> Changed:
     endpoint = state.endpoints[endpoint_id]  # type: ignore[index]
-    for name in ("url", "policy", "url_digest", "order", "concurrency", "erase", "disable_when_gone"):
+    for name in SETTINGS:
         value = getattr(body, name)
         if value is not UNSET:
             setattr(endpoint, name, value)
@@ -103,7 +107,15 @@ def _enqueued(state: State, ts: int, endpoint_id: Id, delivery_id: Id, body: Enq
     lane = endpoint.lanes.get(body.lane) or state.lane(endpoint, body.lane)
     order = state.position
     delivery = deliveries[delivery_id] = Delivery(
-        delivery_id, lane, order, ts, endpoint.resumptions, body.outcomes, body.seed, body.digest
+        delivery_id,
+        lane,
+        order,
+        ts,
+        endpoint.resumptions,
+        body.outcomes,
+        body.seed,
+        body.digest,
+        body.event_type,
     )
     heappush(lane.pending.heap, (order, delivery_id))
     endpoint.pending += 1

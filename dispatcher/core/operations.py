@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import UNSET, Struct, UnsetType
 
-from dispatcher.core.entries import Erasing, Ordering
+from dispatcher.core.entries import BodyFormat, Erasing, Ordering
 from dispatcher.core.policy import OutcomeClass, RetryPolicy
 
 
@@ -22,6 +22,9 @@ class Register(Operation, frozen=True, kw_only=True):
     erase: Erasing = "never"
     disable_when_gone: bool = False
     actor: str | None = None
+    types: tuple[str, ...] | None = None
+    body_format: BodyFormat | None = None
+    keep_payloads: int | None = None
 
 
 class Update(Operation, frozen=True, kw_only=True):
@@ -34,6 +37,9 @@ class Update(Operation, frozen=True, kw_only=True):
     erase: Erasing | UnsetType = UNSET
     disable_when_gone: bool | UnsetType = UNSET
     actor: str | None = None
+    types: tuple[str, ...] | UnsetType | None = UNSET
+    body_format: BodyFormat | UnsetType | None = UNSET
+    keep_payloads: int | UnsetType | None = UNSET
 
 
 class Enqueue(Operation, frozen=True):
@@ -46,6 +52,7 @@ class Enqueue(Operation, frozen=True):
     seed: int | None = None
     digest: str | None = None
     actor: str | None = None
+    event_type: str | None = None
 
 
 class Record(Operation, frozen=True):

@@ -226,6 +226,7 @@ class State:
                     row.outcomes,
                     row.seed,
                     row.digest,
+                    row.event_type,
                     row.state,
                     row.attempts,
                     row.death,

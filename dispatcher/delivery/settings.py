@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from dispatcher.delivery.authentication import Authentication
 from dispatcher.delivery.transport import Method
@@ -43,6 +43,8 @@ class Payload(Struct, frozen=True, kw_only=True, gc=False):
 
     body: bytes
     headers: Headers = ()
+    type: str | UnsetType = UNSET
+    """Of a published event."""
 
     def __repr__(self) -> str:
         return f"Payload({len(self.body)} bytes)"

@@ -18,6 +18,7 @@ TABLES = (
     ("dispatcher_vault_keys", "name"),
     ("dispatcher_vault_endpoints", "endpoint_id"),
     ("dispatcher_payload_keys", "n"),
+    ("dispatcher_inbox_keys", "n"),
 )
 
 

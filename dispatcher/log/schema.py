@@ -20,7 +20,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-REVISION = "0002"
+REVISION = "0003"
 """The schema that this release reads and writes."""
 VERSION_TABLE = "dispatcher_alembic_version"
 
@@ -73,11 +73,19 @@ endpoints = Table(
     Column("dead", Integer, nullable=False),
     Column("cancelled", Integer, nullable=False),
     Column("next_due_at", BigInteger),
+    Column("types", Text),
+    Column("body_format", Text),
+    Column("keep_payloads", BigInteger),
 )
 Index(
     "dispatcher_endpoints_due",
     endpoints.c.next_due_at,
     sqlite_where=endpoints.c.next_due_at.is_not(None),
+)
+Index(
+    "dispatcher_endpoints_kept",
+    endpoints.c.endpoint_id,
+    sqlite_where=endpoints.c.keep_payloads.is_not(None),
 )
 
 lanes = Table(
@@ -110,6 +118,7 @@ deliveries = Table(
     Column("seed", BigInteger),
     Column("digest", Text),
     Column("erased", Integer, nullable=False),
+    Column("event_type", Text),
     CheckConstraint(
         "state IN ('pending', 'delivered', 'dead', 'cancelled')", name="dispatcher_deliveries_state"
     ),
@@ -184,6 +193,46 @@ responses = Table(
     Column("sealed", LargeBinary, nullable=False),
 )
 Index("dispatcher_responses_payload", responses.c.payload)
+
+# Of erased payloads: their keys may still stand in the write-ahead log.
+unscrubbed = Table(
+    "dispatcher_unscrubbed",
+    metadata,
+    Column("n", Position, primary_key=True, autoincrement=False),
+)
+# How far payloads were erased that are kept for a time only.
+retention = Table(
+    "dispatcher_retention",
+    metadata,
+    Column("endpoint_id", Text, primary_key=True),
+    Column("upto", BigInteger, nullable=False),
+)
+
+# What applications have accepted in their own transactions, until it is taken into the log. Its keys stand
+# apart for the same reason as those of payloads, and are numbered by the sequence.
+inbox_keys = Table(
+    "dispatcher_inbox_keys",
+    metadata,
+    Column("n", Position, primary_key=True, autoincrement=True),
+    Column("key", LargeBinary, nullable=False),
+    sqlite_autoincrement=True,
+)
+inbox = Table(
+    "dispatcher_inbox",
+    metadata,
+    Column("n", Position, primary_key=True, autoincrement=False),
+    Column("accepted_at", BigInteger, nullable=False),
+    Column("tenant", Text, nullable=False),
+    Column("endpoint_id", Text),
+    Column("event_id", Text, nullable=False),
+    Column("event_type", Text),
+    Column("order_key", Text),
+    Column("digest", Text, nullable=False),
+    Column("actor", Text),
+    Column("refused", Text),
+    Column("sealed", LargeBinary, nullable=False),
+)
+Index("dispatcher_inbox_waiting", inbox.c.n, sqlite_where=inbox.c.refused.is_(None))
 
 VIEW_TABLES = (endpoints, lanes, deliveries)
 

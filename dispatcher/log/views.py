@@ -50,6 +50,7 @@ def delivery_row(delivery: Delivery) -> Row:
         delivery.seed,
         delivery.digest,
         int(delivery.erased),
+        delivery.event_type,
     )
 
 
@@ -113,6 +114,9 @@ def endpoint_row(state: State, endpoint: Endpoint) -> Row:
         endpoint.dead,
         endpoint.cancelled,
         None if first is None else first[0],
+        None if endpoint.types is None else _types_json(endpoint.types),
+        endpoint.body_format,
+        endpoint.keep_payloads,
     )
 
 
@@ -124,6 +128,16 @@ def _outcomes_json(outcomes: tuple[int, ...]) -> str:
 @lru_cache(maxsize=1024)
 def _outcomes(text: str) -> tuple[int, ...]:
     return msgspec.json.decode(text, type=tuple[int, ...])
+
+
+@lru_cache(maxsize=256)
+def _types_json(types: tuple[str, ...]) -> str:
+    return _encode(types).decode()
+
+
+@lru_cache(maxsize=256)
+def _types(text: str) -> tuple[str, ...]:
+    return msgspec.json.decode(text, type=tuple[str, ...])
 
 
 @lru_cache(maxsize=256)
@@ -164,8 +178,8 @@ def write_changes(connection: Connection, state: State, changes: Changes, since:
 
 _ENDPOINT = f"SELECT {', '.join(c.name for c in endpoints.columns)} FROM dispatcher_endpoints"
 _DELIVERY_COLUMNS = (
-    "delivery_id, endpoint_id, lane, position, due_at, resumption, outcomes, seed, digest, state,"
-    " attempts, death, last_status, last_error, erased"
+    "delivery_id, endpoint_id, lane, position, due_at, resumption, outcomes, seed, digest,"
+    " event_type, state, attempts, death, last_status, last_error, erased"
 )
 _DELIVERY = f"SELECT {_DELIVERY_COLUMNS} FROM dispatcher_deliveries"
 # For each lane that is asked for: its place among them, and its rows.
@@ -327,6 +341,9 @@ def _endpoint(row: Row) -> Endpoint:
         delivered=row[13],
         dead=row[14],
         cancelled=row[15],
+        types=None if row[17] is None else _types(row[17]),
+        body_format=row[18],
+        keep_payloads=row[19],
         lane_order=Window(complete=False),
         stored=True,
     )
@@ -334,5 +351,5 @@ def _endpoint(row: Row) -> Endpoint:
 
 def _delivery(row: Row) -> StoredDelivery:
     outcomes = row[6]
-    columns = *row[:6], None if outcomes is None else _outcomes(outcomes), *row[7:14], bool(row[14])
+    columns = *row[:6], None if outcomes is None else _outcomes(outcomes), *row[7:15], bool(row[15])
     return StoredDelivery(*columns)

@@ -107,12 +107,12 @@ def test_missing_rows_are_all_found(file: Path, table: str) -> None:
 
 ADDED = {
     "dispatcher_endpoints": "INSERT INTO dispatcher_endpoints SELECT 'new', 9999, url, url_digest, policy,"
-    " ordering, concurrency, erase, disable_when_gone, disabled, 0, 0, 0, 0, 0, 0, NULL"
+    " ordering, concurrency, erase, disable_when_gone, disabled, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL"
     " FROM dispatcher_endpoints LIMIT 1",
     "dispatcher_lanes": "INSERT INTO dispatcher_lanes VALUES ('b', 'key:new', 5, 5, 0)",
     "dispatcher_deliveries": "INSERT INTO dispatcher_deliveries SELECT 9999, 'new', endpoint_id, lane, state,"
-    " attempts, due_at, resumption, death, last_status, last_error, outcomes, seed, digest, erased"
-    " FROM dispatcher_deliveries LIMIT 1",
+    " attempts, due_at, resumption, death, last_status, last_error, outcomes, seed, digest, erased,"
+    " event_type FROM dispatcher_deliveries LIMIT 1",
 }
 
 

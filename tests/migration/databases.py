@@ -74,6 +74,11 @@ INSERT INTO dispatcher_payload_keys SELECT position, zeroblob(69) FROM dispatche
 INSERT INTO dispatcher_payloads SELECT position, x'5EA1' FROM dispatcher_deliveries;
 INSERT INTO dispatcher_responses
 SELECT max(position), max(position), x'5EA1' FROM dispatcher_deliveries WHERE attempts > 0;
+INSERT INTO dispatcher_unscrubbed SELECT position FROM dispatcher_deliveries;
+INSERT INTO dispatcher_retention SELECT endpoint_id, 9 FROM dispatcher_endpoints;
+INSERT INTO dispatcher_inbox_keys VALUES (3, zeroblob(69));
+INSERT INTO dispatcher_inbox
+VALUES (3, 60, 'default', 'default/shop', 'm', NULL, NULL, '', NULL, NULL, x'5EA1');
 """
 
 MasterRow = tuple[str, str, str, str | None]

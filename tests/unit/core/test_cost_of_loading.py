@@ -36,7 +36,7 @@ def _stored(
 ) -> StoredDelivery:
     state: DeliveryState = "pending" if death is None else "dead"
     return StoredDelivery(
-        delivery_id, endpoint_id, "", order, 0, 0, None, None, None, state, 0, death, None, None, False
+        delivery_id, endpoint_id, "", order, 0, 0, None, None, None, None, state, 0, death, None, None, False
     )
 
 
