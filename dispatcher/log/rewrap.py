@@ -17,8 +17,9 @@ KEYS_AT_ONCE = 500
 TABLES = (
     ("dispatcher_vault_keys", "name"),
     ("dispatcher_vault_endpoints", "endpoint_id"),
-    ("dispatcher_payload_keys", "n"),
+    # Before the table that its keys are moved to meanwhile.
     ("dispatcher_inbox_keys", "n"),
+    ("dispatcher_payload_keys", "n"),
 )
 
 

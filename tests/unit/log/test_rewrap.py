@@ -16,6 +16,7 @@ from dispatcher.log import rewrap as rewrapping
 from dispatcher.log.open import Database
 from dispatcher.log.rewrap import rewrap
 from dispatcher.log.rows import insert_rows
+from dispatcher.log.schema import inbox_keys
 from dispatcher.log.seal import Keyring
 from dispatcher.log.vault import ERASED, Vault
 
@@ -31,7 +32,7 @@ def before(request: pytest.FixtureRequest) -> Keyring:
 
 @pytest.fixture
 def database(memory_folder: Path, before: Keyring) -> Iterator[Database]:
-    """A vault with 2 endpoints and 1,200 payloads, the third of which was erased."""
+    """A vault with 2 endpoints, 2 events in the inbox, and 1,200 payloads, the third of which was erased."""
     with closing(Database(memory_folder / "live.db")) as database:
         with database.write() as connection:
             vault = Vault.open(connection, before)
@@ -39,6 +40,8 @@ def database(memory_folder: Path, before: Keyring) -> Iterator[Database]:
                 vault.write_endpoint(connection, f"default/{name}", name.encode())
             payloads = [(n, vault.seal_payload(f"m{n}", b"%d" % n)) for n in range(1, PAYLOADS + 1)]
             vault.write_payloads(partial(insert_rows, connection), payloads)
+            waiting = [(n, vault.seal_payload(f"i{n}", b"%d" % n).wrapped) for n in (7, 8)]
+            insert_rows(connection, inbox_keys, waiting)
             connection.exec_driver_sql("UPDATE dispatcher_payload_keys SET key = ? WHERE n = 3", (ERASED,))
         yield database
 
@@ -68,6 +71,7 @@ def test_afterwards_the_new_key_opens_everything_alone(database: Database, befor
     assert rewrap(database.path, BOTH, lambda *step: steps.append(step)) == {
         "dispatcher_vault_keys": (1, 1),
         "dispatcher_vault_endpoints": (2, 2),
+        "dispatcher_inbox_keys": (2, 2),
         "dispatcher_payload_keys": (PAYLOADS - 1, PAYLOADS - 1),
     }
     check(database, Keyring([NEW]))
@@ -75,7 +79,7 @@ def test_afterwards_the_new_key_opens_everything_alone(database: Database, befor
         assert Vault.open(connection, Keyring([NEW])).digest("url", "https://shop.example") == digest
         with pytest.raises(MasterKeyMissing):
             Vault.open(connection, before)
-    assert steps == [(1, 1203), (3, 1203), (503, 1203), (1003, 1203), (1203, 1203)]
+    assert steps == [(1, 1205), (3, 1205), (5, 1205), (505, 1205), (1005, 1205), (1205, 1205)]
 
 
 def test_erased_keys_stay_as_they_are(database: Database) -> None:
