@@ -267,6 +267,7 @@ def test_the_master_key_is_changed_on_the_command_line(command: Command, live: D
     assert ran.lines == [
         ["dispatcher_vault_keys", "1", "1"],
         ["dispatcher_vault_endpoints", "1", "1"],
+        ["dispatcher_inbox_keys", "0", "0"],
         ["dispatcher_payload_keys", "2", "2"],
     ]
     again = command("db", "rewrap", "--json", DISPATCHER_MASTER_KEY=key).json
