@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from dispatcher.audit.names import stored
-from dispatcher.audit.tenant_view import status_for_tenant
-from dispatcher.core.entries import Erasing, Ordering
-from dispatcher.core.operations import Cancel, Disable, Enable, Register, Revive, Update
-from dispatcher.core.policy import PROMISED, RetryPolicy
+from dispatcher.core.operations import Cancel, Revive
 from dispatcher.delivery.accepting import check_fields, check_name, check_whole
-from dispatcher.delivery.authentication import Authentication
 from dispatcher.delivery.guard import Guard
-from dispatcher.delivery.settings import Secret, Settings, decode_settings
-from dispatcher.delivery.signing import new_secret, parse_signer
-from dispatcher.delivery.transport import Method, Transport
+from dispatcher.delivery.transport import Transport
 from dispatcher.errors import Refused, UnsupportedDatabase, WrongKind
+from dispatcher.live.endpoints import Endpoints
 from dispatcher.live.erasure import Eraser
 from dispatcher.live.events import accept, prepare
-from dispatcher.live.probe import probe, probe_request
 from dispatcher.live.revival import revive_described, revive_named
-from dispatcher.live.settings import UNITS_PER_SECOND, EndpointSettings
+from dispatcher.live.settings import EndpointSettings
 from dispatcher.log import claims
 from dispatcher.log.clock import Clock, ProcessClock
 from dispatcher.log.commit import Commit, Committer
@@ -34,12 +28,8 @@ from dispatcher.log.seal import Keyring
 from dispatcher.log.vault import Vault
 from dispatcher.worker.worker import Worker
 
-T = TypeVar("T")
 
-CHANGEABLE = frozenset({"policy", "order", "concurrency", "disable_when_gone", "erase"})
-
-
-class Dispatcher(Eraser):
+class Dispatcher(Endpoints, Eraser):
     """Live delivery over one database. Thread-safe; close it, or use it in `with`.
 
     Every call that changes something returns once that is durable, and takes an `actor`: opaque text, kept
@@ -94,95 +84,6 @@ class Dispatcher(Eraser):
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
-
-    def register(
-        self,
-        endpoint_id: str,
-        url: str,
-        *,
-        tenant: str = "default",
-        method: Method = "POST",
-        secret: str | None = None,
-        headers: Sequence[tuple[str, str]] = (),
-        auth: Authentication | None = None,
-        policy: RetryPolicy = PROMISED,
-        order: Ordering = "strict",
-        concurrency: int = 8,
-        disable_when_gone: bool = False,
-        erase: Erasing = "never",
-        actor: str | None = None,
-    ) -> str:
-        """Register an endpoint; returns its signing secret, a new one unless given.
-
-        Its events' payloads are erased `on_delivery`, `on_final` (delivered or dead), or `never` by
-        themselves.
-        """
-        secret = new_secret() if secret is None else secret
-        settings = Settings(
-            url=url, method=method, headers=tuple(headers), authentication=auth, secrets=(Secret(secret),)
-        )
-        name = check_name(tenant, endpoint_id)
-        origin, digest = self._settings.in_the_log(url)
-        self._settings.check(settings)
-        operation = Register(
-            endpoint_id=name,
-            url=origin,
-            url_digest=digest,
-            policy=policy.scaled(UNITS_PER_SECOND),
-            order=order,
-            concurrency=concurrency,
-            disable_when_gone=disable_when_gone,
-            erase=erase,
-            actor=actor,
-        )
-        check_fields(operation)
-        self._do(partial(self._settings.register, operation=operation, settings=settings))
-        return secret
-
-    def update(
-        self,
-        endpoint_id: str,
-        *,
-        tenant: str = "default",
-        url: str | None = None,
-        method: Method | None = None,
-        headers: Sequence[tuple[str, str]] | None = None,
-        auth: Authentication | None = None,
-        actor: str | None = None,
-        **settings: Any,
-    ) -> None:
-        """Change what is named: also policy, order, concurrency, disable_when_gone, erase."""
-        if unknown := settings.keys() - CHANGEABLE:
-            raise TypeError(f"update() takes no {', '.join(sorted(unknown))}")
-        name = check_name(tenant, endpoint_id)
-        changed: dict[str, Any] = {"url": url, "method": method, "authentication": auth}
-        changed["headers"] = None if headers is None else tuple(headers)
-        changed = {key: value for key, value in changed.items() if value is not None}
-        if "policy" in settings:
-            settings["policy"] = settings["policy"].scaled(UNITS_PER_SECOND)
-        if url is not None:
-            settings["url"], settings["url_digest"] = self._settings.in_the_log(url)
-        operation = Update(endpoint_id=name, actor=actor, **settings)
-        check_fields(operation)
-        self._do(partial(self._settings.update, operation=operation, changed=changed))
-
-    def rotate_secret(
-        self,
-        endpoint_id: str,
-        *,
-        tenant: str = "default",
-        secret: str | None = None,
-        keep_for: int = 24 * 3600,
-        actor: str | None = None,
-    ) -> str:
-        """Sign with a new secret, for `keep_for` seconds with those before as well; returns the new one."""
-        fresh = new_secret() if secret is None else secret
-        parse_signer(fresh)
-        check_whole(keep_for, "keep_for")
-        operation = Update(endpoint_id=check_name(tenant, endpoint_id), actor=actor)
-        check_fields(operation)
-        self._do(partial(self._settings.rotate, operation=operation, fresh=fresh, keep_for=keep_for))
-        return fresh
 
     def enqueue(
         self,
@@ -241,40 +142,6 @@ class Dispatcher(Eraser):
         ]
         return self._do(partial(accept, vault=self._vault, events=prepared))
 
-    def disable(
-        self,
-        endpoint_id: str,
-        reason: str = "requested",
-        *,
-        tenant: str = "default",
-        actor: str | None = None,
-    ) -> None:
-        self._apply(Disable(check_name(tenant, endpoint_id), reason, actor))
-
-    def enable(
-        self,
-        endpoint_id: str,
-        *,
-        replay_dead: bool = False,
-        tenant: str = "default",
-        actor: str | None = None,
-    ) -> int:
-        """Resume deliveries; with `replay_dead` its dead events are revived before. How many were revived."""
-        enable = Enable(check_name(tenant, endpoint_id), replay_dead, actor)
-        check_fields(enable)
-        revived = 0
-        if replay_dead:
-
-            def is_disabled(commit: Commit) -> None:
-                endpoint = commit.state.endpoint(enable.endpoint_id)
-                if endpoint is not None and endpoint.disabled is None:
-                    raise Refused("not_disabled")
-
-            revive = Revive(enable.endpoint_id, actor=actor)
-            revived = revive_described(self._committer, revive, is_disabled)
-        # Whatever died while those were revived comes back with this one.
-        return revived + self._apply(enable) - 1
-
     def revive(
         self,
         endpoint_id: str,
@@ -325,22 +192,6 @@ class Dispatcher(Eraser):
 
         self._do(work)
 
-    def test(self, endpoint_id: str, *, tenant: str = "default", as_tenant: bool = False) -> dict[str, Any]:
-        """Send one signed `{"type":"dispatcher.test"}` now, past queue and order, to a disabled endpoint too.
-
-        Nothing is written. `ok`, `status`, `error`, `duration_ms`, and `body_bytes`: how much of the answer's
-        body would be kept.
-        """
-        name = check_name(tenant, endpoint_id)
-        with self._standing() as state:
-            endpoint = state.endpoint(name)
-            if endpoint is None:
-                raise Refused("unknown_endpoint")
-            sealed = self._vault.read_endpoint(stored(state).connection, name)
-            request = probe_request(decode_settings(sealed), self._clock.now(state.ts))
-        found = probe(self._new_transport(), request, endpoint.policy)
-        return status_for_tenant(found) if as_tenant else found
-
     @contextmanager
     def worker(self, **options: Any) -> Iterator[Worker]:
         """Deliver in the background of this process for the length of a block.
@@ -355,17 +206,3 @@ class Dispatcher(Eraser):
             worker.stop()
         if worker.failure is not None:
             raise worker.failure
-
-    def _new_transport(self) -> Transport:
-        if self._transport is not None:
-            return self._transport
-        from dispatcher.delivery.http import HttpTransport
-
-        return HttpTransport(self._guard)
-
-    def _do(self, work: Callable[[Commit], T], about: Sequence[str] = ()) -> T:
-        return self._committer.submit(work, about).result()
-
-    def _apply(self, operation: Disable | Enable) -> int:
-        check_fields(operation)
-        return self._do(lambda commit: len(commit.apply(operation)))
