@@ -93,6 +93,10 @@ _REMEDIES = {
     "unknown_tenant": "Check its id: no endpoint is registered under it.",
     "not_confirmed": "Answer y, or give --yes.",
     "payload_erased": "What was erased cannot be sent again: enqueue it as a new event.",
+    "no_transaction": "Begin one: BEGIN, connection.begin(), or Django's transaction.atomic().",
+    "other_database": "Give a connection to the very file that this dispatcher was opened with.",
+    "async_connection": "Use aenqueue or apublish, which take one.",
+    "unknown_refusal": "`dispatcher inbox` shows those there are.",
     "order_key_refused": "An endpoint that keeps no order takes no order key.",
 }
 

@@ -50,8 +50,8 @@ def event_name(state: State, tenant: str, event_id: str, endpoint_id: str | None
 
 def unknown_event(state: State, delivery_id: str) -> NotFound:
     return NotFound(
-        f"no event {bare_id(state, delivery_id)!r} was ever enqueued",
-        "Check the id; `dispatcher log tail` shows recent ones.",
+        f"no event {bare_id(state, delivery_id)!r} is in the log",
+        "Check the id; `dispatcher log tail` shows recent ones, `dispatcher inbox` those on their way.",
     )
 
 

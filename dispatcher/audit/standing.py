@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from dispatcher.audit.names import bare_id, stored, unknown_event
+from dispatcher.audit.names import bare_id, event_name, stored, told, unknown_event
 from dispatcher.core import status as core_status
 from dispatcher.core.entities import Delivery, Endpoint
 from dispatcher.core.state import State
+from dispatcher.delivery.accepting import check_name
 from dispatcher.errors import NotFound
+from dispatcher.log import inbox
 from dispatcher.log.open import Database, Target, reading
 from dispatcher.log.read import last_entry, log_kind
 from dispatcher.log.views import ViewSource
@@ -62,6 +64,34 @@ def _live(state: State, delivery: Delivery) -> dict[str, Any]:
         "in_flight_since": None if sender is None else sender[1],
         "worker": None if sender is None else sender[0],
         "erased": delivery.erased,
+    }
+
+
+def status_of(state: State, tenant: str, event_id: str, endpoint_id: str | None = None) -> dict[str, Any]:
+    """`status` of a live event by its ids, as they are given and shown.
+
+    Of one that an application has accepted, and that is not in the log yet, the state is `accepted`, or
+    `refused`, with the reason. Raises NotFound; AmbiguousEvent without the endpoint's id.
+    """
+    try:
+        return told(status(state, event_name(state, tenant, event_id, endpoint_id)))
+    except NotFound:
+        name = None if endpoint_id is None else check_name(tenant, endpoint_id)
+        accepted = inbox.find(stored(state).connection, tenant, name, event_id)
+        if accepted is None:
+            raise
+    return {
+        "tenant": tenant,
+        "event_id": event_id,
+        "endpoint_id": (accepted.endpoint_id or name or "").rpartition("/")[2] or None,
+        "state": "accepted" if accepted.refused is None else "refused",
+        "attempts": 0,
+        **dict.fromkeys(("next_attempt_at", "max_attempts", "last_status", "last_error", "waits_behind")),
+        **dict.fromkeys(("disabled", "in_flight_since", "worker")),
+        "blocks": 0,
+        "erased": False,
+        "accepted_at": accepted.accepted_at,
+        "refused": accepted.refused,
     }
 
 
@@ -139,11 +169,32 @@ def _dead_letter(delivery: Delivery) -> dict[str, Any]:
     }
 
 
+def in_inbox(state: State) -> list[dict[str, Any]]:
+    """What waits to be taken into the log, or could not be, the oldest first.
+
+    Its number there, when it was accepted, for whom (endpoint_id is None of a published one), what it is, and
+    `refused`: why, or None.
+    """
+    return [
+        {
+            "number": event.n,
+            "accepted_at": event.accepted_at,
+            "tenant": event.tenant,
+            "endpoint_id": None if event.endpoint_id is None else event.endpoint_id.rpartition("/")[2],
+            "event_id": event.event_id,
+            "event_type": event.event_type,
+            "actor": event.actor,
+            "refused": event.refused,
+        }
+        for event in inbox.every(stored(state).connection)
+    ]
+
+
 class Backlog(NamedTuple):
     """What is still to be delivered."""
 
     pending: int
-    """Events, without those that are held."""
+    """Events, without those that are held; with those that are only accepted."""
     next_due_at: int | None
     """In the log's unit; None when nothing is pending."""
     ts: int | None
@@ -157,4 +208,6 @@ class Backlog(NamedTuple):
 def backlog(database: Target) -> Backlog:
     with standing(database) as state:
         assert isinstance(state.source, ViewSource)
-        return Backlog(*state.source.backlog(), state.ts)
+        accepted = inbox.count_waiting(state.source.connection)
+        pending, due = state.source.backlog()
+        return Backlog(pending + accepted, 0 if accepted else due, state.ts)

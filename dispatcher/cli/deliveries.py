@@ -38,13 +38,14 @@ def status(
     under way.
     """
     from dispatcher.audit import standing
-    from dispatcher.audit.names import event_name, told
+    from dispatcher.audit.names import event_name
     from dispatcher.audit.tenant_view import status_for_tenant
 
     with standing.standing(database) as state:
-        found = standing.status(state, event_name(state, tenant, event_id, endpoint_id))
-    if state.kind == "live":
-        found = told(found)
+        if state.kind == "live":
+            found = standing.status_of(state, tenant, event_id, endpoint_id)
+        else:
+            found = standing.status(state, event_name(state, tenant, event_id, endpoint_id))
     if as_tenant:
         found = status_for_tenant(found)
     if out.json:
@@ -57,10 +58,19 @@ def status_in_words(found: dict[str, Any]) -> dict[str, Cell]:
     """What a live event's status comes to; only what is the case."""
     from dispatcher.audit.standing import MOST_COUNTED
 
-    words: dict[str, Cell] = {"event": found["event_id"], "endpoint": found["endpoint_id"]}
+    words: dict[str, Cell] = {
+        "event": found["event_id"],
+        "endpoint": found["endpoint_id"] or "not yet chosen",
+    }
     if found["tenant"] != DEFAULT_TENANT:
         words["tenant"] = found["tenant"]
-    words |= {"state": found["state"], "attempts": f"{found['attempts']} of {found['max_attempts']}"}
+    words["state"] = found["state"]
+    if "accepted_at" in found:
+        words["accepted"] = times.moment(found["accepted_at"])
+        if found["refused"] is not None:
+            words["refused because"] = found["refused"]
+        return words
+    words["attempts"] = f"{found['attempts']} of {found['max_attempts']}"
     if found["in_flight_since"] is not None:
         by = f", by {found['worker']}" if "worker" in found else ""
         lasting = times.span(times.now() - found["in_flight_since"])

@@ -15,6 +15,7 @@ from dispatcher.cli.endpoint import endpoint
 from dispatcher.cli.erase import erase
 from dispatcher.cli.events import cancel, enqueue, revive
 from dispatcher.cli.failure import Failure, extra_missing, report
+from dispatcher.cli.inbox import inbox
 from dispatcher.cli.log import log
 from dispatcher.cli.output import finish_stdout, flush, prepare_stdout
 from dispatcher.cli.receive import receive
@@ -83,7 +84,7 @@ def dispatcher() -> None:
 
 for command in (
     *(demo, run, endpoint, enqueue, work, receive),
-    *(status, history, dead_letters, revive, cancel, erase),
+    *(status, history, dead_letters, inbox, revive, cancel, erase),
     *(log, replay, db),
 ):
     dispatcher.add_command(command)

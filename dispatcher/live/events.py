@@ -51,11 +51,15 @@ def prepare(
     plain = encode(Payload(body=body_of(payload), headers=check_headers(headers) if headers else ()))
     sealed = vault.seal_payload(delivery, plain)
     key = None if order_key is None else vault.digest("order key", order_key)
-    seed = int.from_bytes(os.urandom(8), "big") >> 2
-    operation = Enqueue(endpoint, delivery, None, key, seed, sealed.digest, actor)
+    operation = Enqueue(endpoint, delivery, None, key, new_seed(), sealed.digest, actor)
     if actor is not None:  # whatever else is in it was checked or made here
         check_fields(operation)
     return Prepared(event_id, operation, plain, sealed)
+
+
+def new_seed() -> int:
+    """What the jitter of a delivery's waits is derived from."""
+    return int.from_bytes(os.urandom(8), "big") >> 2
 
 
 def accept(commit: Commit, vault: Vault, events: Sequence[Prepared]) -> list[str]:

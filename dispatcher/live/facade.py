@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -17,6 +18,7 @@ from dispatcher.errors import Refused, UnsupportedDatabase, WrongKind
 from dispatcher.live.endpoints import Endpoints
 from dispatcher.live.erasure import Eraser
 from dispatcher.live.events import accept, prepare
+from dispatcher.live.inbox import Inbox, Intake, put, within
 from dispatcher.live.revival import revive_described, revive_named
 from dispatcher.live.settings import EndpointSettings
 from dispatcher.log import claims
@@ -29,7 +31,7 @@ from dispatcher.log.vault import Vault
 from dispatcher.worker.worker import Worker
 
 
-class Dispatcher(Endpoints, Eraser):
+class Dispatcher(Endpoints, Eraser, Inbox):
     """Live delivery over one database. Thread-safe; close it, or use it in `with`.
 
     Every call that changes something returns once that is durable, and takes an `actor`: opaque text, kept
@@ -54,8 +56,10 @@ class Dispatcher(Endpoints, Eraser):
         """
         self._guard = Guard(open_networks)
         self._transport = transport
-        if sqlite_path(database) is None:
+        path = sqlite_path(database)
+        if path is None:
             raise UnsupportedDatabase("live delivery needs a database that lasts", "Name a file.")
+        self._file = os.path.abspath(path)
         keyring = Keyring.from_environment() if keyring is None else keyring
         self._database = Database(database, "create" if create else "write", lasting=True)
         try:
@@ -70,7 +74,7 @@ class Dispatcher(Endpoints, Eraser):
             raise
         self._settings = EndpointSettings(self._vault, self._guard)
         self._clock = ProcessClock() if clock is None else clock
-        self._committer = Committer(self._database, self._clock)
+        self._committer = Committer(self._database, self._clock, Intake(self._vault).take)
         self._committer.start()
 
     def close(self) -> None:
@@ -96,12 +100,17 @@ class Dispatcher(Endpoints, Eraser):
         headers: Sequence[tuple[str, str]] = (),
         order_key: str | None = None,
         actor: str | None = None,
+        connection: Any = None,
     ) -> str:
         """Accept an event for delivery; returns its id, once it is durable.
 
         The payload is sent as it is when it is bytes, in UTF-8 when it is a str, else as JSON. A known id
         with the same content is answered as the first time; with other content it is refused:
         `duplicate_event`.
+
+        With a connection to the same database (one of SQLAlchemy or its Session, of Django, or the driver's
+        own) it is accepted within the transaction that this is in, and if and only if that commits. It is
+        taken into the log afterwards: what is refused then is kept in the inbox.
         """
         event = prepare(
             self._vault,
@@ -114,13 +123,18 @@ class Dispatcher(Endpoints, Eraser):
             order_key=order_key,
             actor=actor,
         )
+        if connection is not None:
+            return put(connection, self._file, self._clock.now(None), event)
         # Loaded together with those of other callers that wait for the same transaction.
         about = (event.operation.delivery_id,)
         return self._do(partial(accept, vault=self._vault, events=(event,)), about)[0]
 
-    async def aenqueue(self, endpoint_id: str, payload: Any, **options: Any) -> str:
-        """`enqueue`, for coroutines."""
-        return await asyncio.to_thread(self.enqueue, endpoint_id, payload, **options)
+    async def aenqueue(
+        self, endpoint_id: str, payload: Any, *, connection: Any = None, **options: Any
+    ) -> str:
+        """`enqueue`, for coroutines; a connection may be SQLAlchemy's AsyncConnection or AsyncSession."""
+        accept = partial(self.enqueue, endpoint_id, payload, **options)
+        return await (asyncio.to_thread(accept) if connection is None else within(connection, accept))
 
     def enqueue_many(
         self,

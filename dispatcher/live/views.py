@@ -41,11 +41,13 @@ class Views:
 
         state, attempts of max_attempts, next_attempt_at, last_status and last_error; disabled (why the
         endpoint is), waits_behind (an event), blocks (how many later ones wait for it, 10,000 at most);
-        in_flight_since and worker, while a request is under way; erased: whether its payload is.
+        in_flight_since and worker, while a request is under way; erased: whether its payload is. The state
+        is `accepted` of one that is not in the log yet, and `refused`, with the reason, when it never came
+        there; accepted_at tells when it was.
         """
-        name = check_name(tenant, endpoint_id, event_id)
         with self._standing() as state:
-            found = without_tenant(standing.status(state, name))
+            found = standing.status_of(state, tenant, event_id, endpoint_id)
+        del found["tenant"]
         return status_for_tenant(found) if as_tenant else found
 
     def endpoint_of(self, event_id: str, *, tenant: str = "default") -> str:

@@ -68,6 +68,11 @@ class Commit:
         return self._log.state.position, self._log.beside, driver(self.connection).total_changes
 
 
+First = Callable[[Commit, int | None], int | None]
+"""Work that comes before whatever was submitted, in as many transactions as it wants: it is given what it
+returned in the one before, None in the first, and returns None once it is done."""
+
+
 class Piece(NamedTuple):
     """Something to do, whom to answer, and the deliveries that it will ask for."""
 
@@ -84,9 +89,10 @@ class Committer:
     run twice, but what it changed stays once, or not at all if it failed.
     """
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: Clock, first: First | None = None) -> None:
         self._database = database
         self._clock = clock
+        self._first = first
         self._memory = Memory()
         self.listeners: list[Callable[[int], None]] = []
         """Called, in the committer's thread, with the last position after each transaction that appended."""
@@ -170,22 +176,21 @@ class Committer:
     def _commit(self, batch: list[Piece]) -> BaseException | None:
         """Do a batch; None, or what undid all of it."""
         results: list[tuple[Any, DispatcherError | None]] = []
+        first_at: int | None = None
         try:
-            with appending(self._database, "live", self._memory) as log:
-                begun_at, last = log.state.position, log.state.ts
-                now = self._clock.now(last)
-                # Whatever the clock says: entries never go back in time.
-                commit = Commit(log, now if last is None else max(now, last))
-                commit.state.load_deliveries(chain.from_iterable(piece.about for piece in batch))
-                for piece in batch:
-                    before = commit.extent()
-                    try:
-                        results.append((piece.work(commit), None))
-                    except DispatcherError as refused:
-                        if commit.extent() != before:
-                            raise
-                        results.append((None, refused))
-                position = log.state.position
+            while True:
+                with appending(self._database, "live", self._memory) as log:
+                    begun_at, last = log.state.position, log.state.ts
+                    now = self._clock.now(last)
+                    # Whatever the clock says: entries never go back in time.
+                    commit = Commit(log, now if last is None else max(now, last))
+                    first_at = None if self._first is None else self._first(commit, first_at)
+                    if first_at is None:
+                        results = _work_on(batch, commit)
+                    position = log.state.position
+                if first_at is None:
+                    break
+                self._tell(position)
         except BaseException as error:
             # Of any kind: whoever waits is answered, and the thread goes on.
             return error
@@ -205,3 +210,18 @@ class Committer:
             except Exception:
                 # All is committed and answered; the next ones need this thread.
                 logger.exception("who is told of new entries failed")
+
+
+def _work_on(batch: list[Piece], commit: Commit) -> list[tuple[Any, DispatcherError | None]]:
+    """What came of each piece. Raises what left a change behind."""
+    results: list[tuple[Any, DispatcherError | None]] = []
+    commit.state.load_deliveries(chain.from_iterable(piece.about for piece in batch))
+    for piece in batch:
+        before = commit.extent()
+        try:
+            results.append((piece.work(commit), None))
+        except DispatcherError as refused:
+            if commit.extent() != before:
+                raise
+            results.append((None, refused))
+    return results

@@ -232,6 +232,7 @@ inbox = Table(
     Column("refused", Text),
     Column("sealed", LargeBinary, nullable=False),
 )
+Index("dispatcher_inbox_event", inbox.c.event_id)
 Index("dispatcher_inbox_waiting", inbox.c.n, sqlite_where=inbox.c.refused.is_(None))
 
 VIEW_TABLES = (endpoints, lanes, deliveries)

@@ -61,6 +61,7 @@ def upgrade() -> None:
         sa.Column("refused", sa.Text),
         sa.Column("sealed", sa.LargeBinary, nullable=False),
     )
+    op.create_index("dispatcher_inbox_event", "dispatcher_inbox", ["event_id"])
     op.create_index(
         "dispatcher_inbox_waiting", "dispatcher_inbox", ["n"], sqlite_where=sa.text("refused IS NULL")
     )
