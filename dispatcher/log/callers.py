@@ -66,10 +66,17 @@ def _check(driver: Any, cursor: Any, file: str) -> None:
     # somebody else has, so that the first thing it does here has to be to write.
     cursor.execute("PRAGMA database_list")
     (main,) = (os.fsdecode(path or "") for _, name, path in cursor.fetchall() if name in ("main", b"main"))
-    if not main or not os.path.exists(main) or not os.path.samefile(main, file):
+    if main != file and not _is_same(main, file):
         raise Refused("other_database", "the connection is to another database")
     found = getattr(driver, "driver_connection", driver)
     control = getattr(found, "autocommit", LEGACY_CONTROL)
     begins = control == LEGACY_CONTROL and found.isolation_level is not None
     if not begins and not found.in_transaction:
         raise Refused("no_transaction", "the connection is in no transaction")
+
+
+def _is_same(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False
