@@ -97,6 +97,9 @@ _REMEDIES = {
     "other_database": "Give a connection to the very file that this dispatcher was opened with.",
     "async_connection": "Use aenqueue or apublish, which take one.",
     "unknown_refusal": "`dispatcher inbox` shows those there are.",
+    "invalid_event_type": "Such as invoice.paid.",
+    "invalid_types": "None stands for all types, an empty list for none.",
+    "payload_not_json": "Publish JSON, or give the endpoint another format with `dispatcher endpoint set`.",
     "order_key_refused": "An endpoint that keeps no order takes no order key.",
 }
 

@@ -54,7 +54,9 @@ def describe(entry: Entry, when: Callable[[int], str] = str) -> str:
         case AttemptRecorded():
             return _attempt(body, when)
         case Enqueued():
-            return f"enqueued for {entry.endpoint_id}" + (f" in lane {body.lane}" if body.lane else "")
+            of_type = f", of type {body.event_type}" if body.event_type is not None else ""
+            lane = f" in lane {body.lane}" if body.lane else ""
+            return f"enqueued for {entry.endpoint_id}{lane}{of_type}"
         case Revived():
             return "revived, with no attempts, at its original place"
         case AttemptReleased():

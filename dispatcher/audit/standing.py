@@ -60,6 +60,7 @@ def _live(state: State, delivery: Delivery) -> dict[str, Any]:
     if delivery.state == "pending":
         blocks = source.pending_behind(lane.endpoint.id, lane.key, delivery.order, MOST_COUNTED)
     return {
+        "event_type": delivery.event_type,
         "blocks": blocks,
         "in_flight_since": None if sender is None else sender[1],
         "worker": None if sender is None else sender[0],
@@ -88,6 +89,7 @@ def status_of(state: State, tenant: str, event_id: str, endpoint_id: str | None 
         "attempts": 0,
         **dict.fromkeys(("next_attempt_at", "max_attempts", "last_status", "last_error", "waits_behind")),
         **dict.fromkeys(("disabled", "in_flight_since", "worker")),
+        "event_type": accepted.event_type,
         "blocks": 0,
         "erased": False,
         "accepted_at": accepted.accepted_at,

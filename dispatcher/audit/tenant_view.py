@@ -13,7 +13,10 @@ from msgspec.structs import replace
 from dispatcher.core.entries import AttemptRecorded, Entry
 from dispatcher.delivery.transport import tenant_code
 
-_SHOWN = ("attempt", "status", "class", "decision", "retry_at", "retry_after", "reason", "replay_dead")
+_SHOWN = (
+    *("attempt", "status", "class", "decision", "retry_at", "retry_after", "reason", "replay_dead"),
+    "event_type",
+)
 
 
 def status_for_tenant(found: dict[str, Any]) -> dict[str, Any]:

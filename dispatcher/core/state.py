@@ -100,9 +100,17 @@ class State:
         lanes = {id(d.lane): d.lane for d in map(self.deliveries.get, wanted) if d is not None}
         lacking = [lane for lane in lanes.values() if lane.pending.lacks()]
         if lacking:
-            limit = min(lane.pending.page for lane in lacking)
-            for lane, items in zip(lacking, self._fetch_pending(lacking, limit), strict=True):
-                lane.pending.extend(items, limit)
+            self._load_pending(lacking, min(lane.pending.page for lane in lacking))
+
+    def load_heads(self, lanes: Iterable[Lane]) -> None:
+        """Fetch in one go the heads of lanes of which nothing was fetched yet."""
+        unknown = [lane for lane in lanes if lane.pending.upto == ()]
+        if unknown:
+            self._load_pending(unknown, 1)
+
+    def _load_pending(self, lanes: Sequence[Lane], limit: int) -> None:
+        for lane, items in zip(lanes, self._fetch_pending(lanes, limit), strict=True):
+            lane.pending.extend(items, limit)
 
     def lane(self, endpoint: Endpoint, key: str) -> Lane:
         """An endpoint's lane, made on first use."""

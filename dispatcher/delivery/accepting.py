@@ -6,11 +6,13 @@ import json
 import os
 import re
 import time
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Struct
 
+from dispatcher.core import types
 from dispatcher.core.operations import Register, Update
 from dispatcher.core.policy import LONGEST
 from dispatcher.errors import Refused
@@ -19,6 +21,7 @@ MAX_BODY: Final = 256 * 1024
 """Bytes."""
 MOST_AT_ONCE: Final = 1000
 """Requests at once, for one endpoint."""
+MOST_PATTERNS: Final = 100
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}", re.ASCII)
 
 
@@ -33,6 +36,34 @@ def check_name(*parts: str) -> str:
         if not isinstance(part, str) or not _ID.fullmatch(part):
             raise Refused("invalid_id", "an id is 1 to 128 of the characters A-Z, a-z, 0-9, _ and -")
     return "/".join(parts)
+
+
+def check_event_type(event_type: str) -> str:
+    """A type, if it is one. Raises Refused."""
+    if not isinstance(event_type, str) or not types.is_type(event_type):
+        message = (
+            "an event's type is words of A-Z, a-z, 0-9, _ and -, with dots between, at most"
+            f" {types.LONGEST} characters"
+        )
+        raise Refused("invalid_event_type", message)
+    return event_type
+
+
+def check_patterns(patterns: Sequence[str] | None) -> tuple[str, ...] | None:
+    """Patterns of event types, each once; None for all types. Raises Refused for what is none."""
+    if patterns is None:
+        return None
+    if (
+        not isinstance(patterns, list | tuple)  # a text would be one pattern a character
+        or len(patterns) > MOST_PATTERNS
+        or not all(isinstance(pattern, str) and types.is_pattern(pattern) for pattern in patterns)
+    ):
+        message = (
+            f"types are at most {MOST_PATTERNS} patterns: event types such as invoice.paid,"
+            " beginnings such as invoice.*, or *"
+        )
+        raise Refused("invalid_types", message)
+    return tuple(dict.fromkeys(patterns))
 
 
 def check_fields(value: Struct) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from dispatcher.audit.names import stored
 from dispatcher.audit.tenant_view import status_for_tenant
 from dispatcher.core.entries import Erasing, Ordering
 from dispatcher.core.operations import Disable, Enable, Register, Revive, Update
 from dispatcher.core.policy import PROMISED, RetryPolicy
-from dispatcher.delivery.accepting import check_fields, check_name, check_whole
+from dispatcher.delivery.accepting import check_fields, check_name, check_patterns, check_whole
 from dispatcher.delivery.authentication import Authentication
 from dispatcher.delivery.guard import Guard
 from dispatcher.delivery.settings import Secret, Settings, decode_settings
@@ -28,7 +28,10 @@ from dispatcher.log.vault import Vault
 
 T = TypeVar("T")
 
-CHANGEABLE = frozenset({"policy", "order", "concurrency", "disable_when_gone", "erase"})
+Wrapping = Literal["given", "standard", "cloudevents"]
+CHANGEABLE = frozenset(
+    {"policy", "order", "concurrency", "disable_when_gone", "erase", "types", "body_format"}
+)
 
 
 class Endpoints(Views):
@@ -56,12 +59,16 @@ class Endpoints(Views):
         concurrency: int = 8,
         disable_when_gone: bool = False,
         erase: Erasing = "never",
+        types: Sequence[str] | None = None,
+        body_format: Wrapping = "given",
         actor: str | None = None,
     ) -> str:
         """Register an endpoint; returns its signing secret, a new one unless given.
 
         Its events' payloads are erased `on_delivery`, `on_final` (delivered or dead), or `never` by
-        themselves.
+        themselves. Of published events it wants those of `types`, such as `["invoice.*", "user.created"]`:
+        all unless given, none if there are none. They are sent as they are `given`, as Standard Webhooks
+        advises (`standard`: type, timestamp, data), or as CloudEvents 1.0 (`cloudevents`).
         """
         secret = new_secret() if secret is None else secret
         settings = Settings(
@@ -79,6 +86,8 @@ class Endpoints(Views):
             concurrency=concurrency,
             disable_when_gone=disable_when_gone,
             erase=erase,
+            types=check_patterns(types),
+            body_format=None if body_format == "given" else body_format,
             actor=actor,
         )
         check_fields(operation)
@@ -97,7 +106,11 @@ class Endpoints(Views):
         actor: str | None = None,
         **settings: Any,
     ) -> None:
-        """Change what is named: also policy, order, concurrency, disable_when_gone, erase."""
+        """Change what is named: also policy, order, concurrency, disable_when_gone, erase, types and
+        body_format.
+
+        What it wants, and in which format, is that of events published from now on.
+        """
         if unknown := settings.keys() - CHANGEABLE:
             raise TypeError(f"update() takes no {', '.join(sorted(unknown))}")
         name = check_name(tenant, endpoint_id)
@@ -106,6 +119,10 @@ class Endpoints(Views):
         changed = {key: value for key, value in changed.items() if value is not None}
         if "policy" in settings:
             settings["policy"] = settings["policy"].scaled(UNITS_PER_SECOND)
+        if "types" in settings:
+            settings["types"] = check_patterns(settings["types"])
+        if settings.get("body_format") == "given":
+            settings["body_format"] = None
         if url is not None:
             settings["url"], settings["url_digest"] = self._settings.in_the_log(url)
         operation = Update(endpoint_id=name, actor=actor, **settings)

@@ -6,8 +6,11 @@ import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from msgspec import UNSET
+
+from dispatcher.core.entities import Delivery
 from dispatcher.core.operations import Enqueue
-from dispatcher.delivery.accepting import body_of, check_fields, check_name, new_event_id
+from dispatcher.delivery.accepting import body_of, check_event_type, check_fields, check_name, new_event_id
 from dispatcher.delivery.headers import check_headers
 from dispatcher.delivery.settings import Payload, encode
 from dispatcher.errors import Refused
@@ -20,7 +23,8 @@ class Prepared(NamedTuple):
 
     event_id: str
     operation: Enqueue
-    plain: bytes
+    content: bytes
+    """By which a repeat is told: what was given, whatever it is wrapped in."""
     sealed: SealedPayload
 
     def __repr__(self) -> str:
@@ -37,6 +41,7 @@ def prepare(
     content_type: str | None = None,
     headers: Sequence[tuple[str, str]] = (),
     order_key: str | None = None,
+    type: str | None = None,
     actor: str | None = None,
 ) -> Prepared:
     """Raises Refused for what can never be accepted."""
@@ -46,15 +51,27 @@ def prepare(
         delivery = f"{endpoint}/{event_id}"
     else:
         delivery = check_name(tenant, endpoint_id, event_id)
-    if content_type is not None:
-        headers = (("Content-Type", content_type), *headers)
-    plain = encode(Payload(body=body_of(payload), headers=check_headers(headers) if headers else ()))
-    sealed = vault.seal_payload(delivery, plain)
+    given = given_payload(payload, content_type, headers, type)
+    content = encode(given)
+    sealed = vault.seal_payload(delivery, content)
     key = None if order_key is None else vault.digest("order key", order_key)
-    operation = Enqueue(endpoint, delivery, None, key, new_seed(), sealed.digest, actor)
+    operation = Enqueue(endpoint, delivery, None, key, new_seed(), sealed.digest, actor, type)
     if actor is not None:  # whatever else is in it was checked or made here
         check_fields(operation)
-    return Prepared(event_id, operation, plain, sealed)
+    return Prepared(event_id, operation, content, sealed)
+
+
+def given_payload(
+    payload: Any, content_type: str | None, headers: Sequence[tuple[str, str]], type: str | None
+) -> Payload:
+    """What makes up an event's content. Raises Refused for what can never be sent."""
+    if content_type is not None:
+        headers = (("Content-Type", content_type), *headers)
+    return Payload(
+        body=body_of(payload),
+        headers=check_headers(headers) if headers else (),
+        type=UNSET if type is None else check_event_type(type),
+    )
 
 
 def new_seed() -> int:
@@ -73,14 +90,9 @@ def accept(commit: Commit, vault: Vault, events: Sequence[Prepared]) -> list[str
         if state.endpoint(operation.endpoint_id) is None:
             raise Refused("unknown_endpoint")
         known = state.delivery(operation.delivery_id)
-        if known is None:
-            same = fresh.setdefault(operation.delivery_id, event).plain == event.plain
-        else:
-            commit.flush(known.order)
-            same = not known.erased and known.digest == vault.digest_as_in(
-                commit.connection, known.order, event.plain
-            )
-        if not same:
+        if known is not None:
+            check_repeat(commit, vault, known, event.content)
+        elif fresh.setdefault(operation.delivery_id, event).content != event.content:
             raise Refused("duplicate_event")
     payloads = []
     for event in fresh.values():
@@ -88,3 +100,10 @@ def accept(commit: Commit, vault: Vault, events: Sequence[Prepared]) -> list[str
         payloads.append((state.position, event.sealed))
     vault.write_payloads(commit.insert, payloads)
     return [event.event_id for event in events]
+
+
+def check_repeat(commit: Commit, vault: Vault, known: Delivery, content: bytes) -> None:
+    """Raises Refused, `duplicate_event`, unless a delivery has this very content, and still has it."""
+    commit.flush(known.order)
+    if known.erased or known.digest != vault.digest_as_in(commit.connection, known.order, content):
+        raise Refused("duplicate_event")

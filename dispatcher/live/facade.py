@@ -12,6 +12,7 @@ from typing import Any
 from dispatcher.audit.names import stored
 from dispatcher.core.operations import Cancel, Revive
 from dispatcher.delivery.accepting import check_fields, check_name, check_whole
+from dispatcher.delivery.envelope import check_source
 from dispatcher.delivery.guard import Guard
 from dispatcher.delivery.transport import Transport
 from dispatcher.errors import Refused, UnsupportedDatabase, WrongKind
@@ -19,6 +20,7 @@ from dispatcher.live.endpoints import Endpoints
 from dispatcher.live.erasure import Eraser
 from dispatcher.live.events import accept, prepare
 from dispatcher.live.inbox import Inbox, Intake, put, within
+from dispatcher.live.publishing import Published, fan_out, prepare_for, publication
 from dispatcher.live.revival import revive_described, revive_named
 from dispatcher.live.settings import EndpointSettings
 from dispatcher.log import claims
@@ -48,14 +50,18 @@ class Dispatcher(Endpoints, Eraser, Inbox):
         clock: Clock | None = None,
         open_networks: Iterable[str] = (),
         transport: Transport | None = None,
+        source: str | None = None,
         create: bool = True,
     ) -> None:
         """The key ring comes from the environment unless given; `open_networks` are called, public or not.
 
+        `source` is the URI, or a reference to one, that CloudEvents say they come from: unless given, that
+        of the environment's DISPATCHER_SOURCE, or /dispatcher/TENANT.
         Without `create` a database that is not there raises DatabaseMissing.
         """
         self._guard = Guard(open_networks)
         self._transport = transport
+        self._source = check_source(source)
         path = sqlite_path(database)
         if path is None:
             raise UnsupportedDatabase("live delivery needs a database that lasts", "Name a file.")
@@ -99,14 +105,15 @@ class Dispatcher(Endpoints, Eraser, Inbox):
         content_type: str | None = None,
         headers: Sequence[tuple[str, str]] = (),
         order_key: str | None = None,
+        type: str | None = None,
         actor: str | None = None,
         connection: Any = None,
     ) -> str:
         """Accept an event for delivery; returns its id, once it is durable.
 
-        The payload is sent as it is when it is bytes, in UTF-8 when it is a str, else as JSON. A known id
-        with the same content is answered as the first time; with other content it is refused:
-        `duplicate_event`.
+        The payload is sent as it is when it is bytes, in UTF-8 when it is a str, else as JSON; a type is
+        kept with it, and changes nothing of that. A known id with the same content (type, payload, headers)
+        is answered as the first time; with other content it is refused: `duplicate_event`.
 
         With a connection to the same database (one of SQLAlchemy or its Session, of Django, or the driver's
         own) it is accepted within the transaction that this is in, and if and only if that commits. It is
@@ -121,6 +128,7 @@ class Dispatcher(Endpoints, Eraser, Inbox):
             content_type=content_type,
             headers=headers,
             order_key=order_key,
+            type=type,
             actor=actor,
         )
         if connection is not None:
@@ -135,6 +143,54 @@ class Dispatcher(Endpoints, Eraser, Inbox):
         """`enqueue`, for coroutines; a connection may be SQLAlchemy's AsyncConnection or AsyncSession."""
         accept = partial(self.enqueue, endpoint_id, payload, **options)
         return await (asyncio.to_thread(accept) if connection is None else within(connection, accept))
+
+    def publish(
+        self,
+        type: str,
+        payload: Any,
+        *,
+        tenant: str = "default",
+        event_id: str | None = None,
+        content_type: str | None = None,
+        headers: Sequence[tuple[str, str]] = (),
+        order_key: str | None = None,
+        actor: str | None = None,
+    ) -> Published:
+        """Accept an event for each endpoint of a tenant that wants its type; durable when it returns.
+
+        The payload is what `enqueue` takes; each endpoint is sent it in its body format. That is `standard`
+        for JSON alone: else nobody gets the event, `payload_not_json`. Disabled endpoints hold it, those that
+        keep no order do so without the order key. An event that nobody wants is kept nowhere.
+
+        A known id with the same content (type, payload, headers) is answered as the first time, and comes to
+        the endpoints that have come to want it since. With other content at one of those that want it, it
+        is refused, and changes nothing: `duplicate_event`.
+        """
+        event = publication(
+            self._vault,
+            type,
+            payload,
+            at=self._committer.now(),
+            source=self._source,
+            tenant=tenant,
+            event_id=event_id,
+            content_type=content_type,
+            headers=headers,
+            order_key=order_key,
+            actor=actor,
+        )
+        with self._standing() as state:
+            wanting = stored(state).subscribers(tenant, type)
+        try:
+            prepared = prepare_for(self._vault, event, wanting)
+        except Refused:
+            prepared = {}  # It may be a repeat, or wanted otherwise by now: the log says so, under its lock.
+        about = tuple(one.operation.delivery_id for one in prepared.values())
+        return self._do(partial(fan_out, vault=self._vault, event=event, prepared=prepared), about)
+
+    async def apublish(self, type: str, payload: Any, **options: Any) -> Published:
+        """`publish`, for coroutines."""
+        return await asyncio.to_thread(self.publish, type, payload, **options)
 
     def enqueue_many(
         self,

@@ -86,10 +86,10 @@ class Intake:
         event, sealed = waiting
         assert event.endpoint_id is not None
         delivery_id = _delivery_id(event)
-        plain = b""
+        content = b""
         if commit.state.delivery(delivery_id) is not None:
             # Else nobody compares it with another.
-            plain = self._vault.unseal_payload(
+            content = self._vault.unseal_payload(
                 delivery_id, self._vault.payload_key(sealed.wrapped), sealed.sealed
             )
         operation = Enqueue(
@@ -102,7 +102,7 @@ class Intake:
             event.actor,
             event.event_type,
         )
-        return Prepared(event.event_id, operation, plain, sealed)
+        return Prepared(event.event_id, operation, content, sealed)
 
 
 def _delivery_id(event: Accepted) -> str:

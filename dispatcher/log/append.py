@@ -85,6 +85,11 @@ class Appender:
                 self._append(entry)
         return decided
 
+    @property
+    def endpoints_changed(self) -> bool:
+        """Whether endpoints themselves were changed, so that their rows say less than the state."""
+        return bool(self._endpoints)
+
     def insert(self, table: Table, rows: Iterable[Row]) -> None:
         """Rows to be written with the entries, many at a time."""
         self._rows_beside[table] += rows

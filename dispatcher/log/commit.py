@@ -63,6 +63,11 @@ class Commit:
         if upto is None or upto > self._log.written_to:
             self._log.finish()
 
+    def flush_endpoints(self) -> None:
+        """`flush`, if an endpoint was registered, changed, disabled or enabled since."""
+        if self._log.endpoints_changed:
+            self._log.finish()
+
     def extent(self) -> tuple[int, int, int]:
         """Another one after every change: entries appended, rows to be written, rows written."""
         return self._log.state.position, self._log.beside, driver(self.connection).total_changes

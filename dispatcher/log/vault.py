@@ -93,10 +93,12 @@ class Vault:
     def unseal_endpoint(self, endpoint_id: str, row: SealedRow) -> bytes:
         return unseal(self._keyring.unwrap(row.wrapped), row.sealed, f"endpoint {endpoint_id}")
 
-    def seal_payload(self, delivery_id: str, plain: bytes) -> SealedPayload:
+    def seal_payload(self, delivery_id: str, plain: bytes, content: bytes | None = None) -> SealedPayload:
+        """Its digest is that of the content that tells a repeat: of itself unless that is given."""
         key = new_key()
         sealed = seal(key, plain, f"payload {delivery_id}")
-        return SealedPayload(self._keyring.wrap(key), sealed, content_digest(key, plain))
+        digest = content_digest(key, plain if content is None else content)
+        return SealedPayload(self._keyring.wrap(key), sealed, digest)
 
     def write_payloads(self, insert: Insert, payloads: Iterable[tuple[int, SealedPayload]]) -> None:
         """Payloads by the position of their Enqueued entries; `insert` takes a table and rows of it."""

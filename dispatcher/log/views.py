@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import msgspec
 from sqlalchemy import Connection
 
 from dispatcher.core.entities import Delivery, Endpoint, Lane, StoredDelivery
+from dispatcher.core.entries import BodyFormat, Ordering
 from dispatcher.core.policy import RetryPolicy
 from dispatcher.core.state import Place, State
+from dispatcher.core.types import wants
 from dispatcher.core.window import Item, Window
 from dispatcher.log.rows import (
     Row,
@@ -153,6 +156,8 @@ def _policy(text: str) -> RetryPolicy:
 def write_changes(connection: Connection, state: State, changes: Changes, since: int) -> None:
     """Write the rows of changed entities; those born after position `since` are new to the tables."""
     changed_deliveries, changed_lanes, changed_endpoints = changes
+    changed_lanes = list(changed_lanes)
+    state.load_heads(changed_lanes)
     shown: list[Row] = []
     emptied: list[Row] = []
     for lane in changed_lanes:
@@ -182,12 +187,26 @@ _DELIVERY_COLUMNS = (
     " event_type, state, attempts, death, last_status, last_error, erased"
 )
 _DELIVERY = f"SELECT {_DELIVERY_COLUMNS} FROM dispatcher_deliveries"
+_OF_TENANT = "FROM dispatcher_endpoints WHERE endpoint_id > ? AND endpoint_id < ?"
 # For each lane that is asked for: its place among them, and its rows.
 _PENDING_AFTER = (
     f"asked.key, json((SELECT json_group_array(json_array({_DELIVERY_COLUMNS})) FROM ({_DELIVERY}"
     " WHERE endpoint_id = asked.value ->> 0 AND lane = asked.value ->> 1 AND state = 'pending'"
     " AND position > asked.value ->> 2 ORDER BY position LIMIT :limit)))"
 )
+
+
+def _span(tenant: str) -> tuple[str, str]:
+    """Between these are the ids of a tenant's endpoints: "0" is the character after "/"."""
+    return f"{tenant}/", f"{tenant}0"
+
+
+class Subscriber(NamedTuple):
+    """An endpoint that wants an event, and what its delivery depends on."""
+
+    endpoint_id: str
+    body_format: BodyFormat | None
+    order: Ordering
 
 
 class ViewSource:
@@ -267,13 +286,24 @@ class ViewSource:
 
     def endpoints_of(self, tenant: str) -> list[str]:
         """The ids of a live log's endpoints of one tenant."""
-        # "0" is the character after "/".
-        found = self._rows(
-            "SELECT endpoint_id FROM dispatcher_endpoints WHERE endpoint_id > ? AND endpoint_id < ?",
-            f"{tenant}/",
-            f"{tenant}0",
-        )
+        found = self._rows(f"SELECT endpoint_id {_OF_TENANT}", *_span(tenant))
         return [endpoint_id for (endpoint_id,) in found]
+
+    def subscribers(self, tenant: str, event_type: str) -> list[Subscriber]:
+        """Those of a live log's endpoints of one tenant that want events of a type, by registration."""
+        tenants = _span(tenant)
+        # Many endpoints want the same: each text is read once, and no row of an endpoint that wants others.
+        texts = [
+            text for (text,) in self._rows(f"SELECT DISTINCT coalesce(types, '') {_OF_TENANT}", *tenants)
+        ]
+        wanted = [text for text in texts if wants(_types(text) if text else None, event_type)]
+        rows = self._rows(
+            f"SELECT endpoint_id, body_format, ordering {_OF_TENANT}"
+            " AND coalesce(types, '') IN (SELECT value FROM json_each(?)) ORDER BY registered",
+            *tenants,
+            json.dumps(wanted),
+        )
+        return [Subscriber(*row) for row in rows]
 
     def unerased(self, endpoint_id: str, after: int, before: int, limit: int) -> tuple[list[str], int | None]:
         """Deliveries of an endpoint with a payload, enqueued between two positions, in order.

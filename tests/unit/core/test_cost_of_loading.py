@@ -52,6 +52,8 @@ class Library:
     def __init__(self) -> None:
         self.lent: Counter[str] = Counter()
         self.asked: list[str] = []
+        self.pages = 0
+        """How often pending deliveries were asked for."""
 
     def _lend(self, rows: list[StoredDelivery]) -> list[StoredDelivery]:
         self.lent.update(row.id for row in rows)
@@ -71,6 +73,7 @@ class Library:
         return self._lend([BY_ID[delivery_id] for delivery_id in wanted if delivery_id in BY_ID])
 
     def pending_after(self, lanes: Sequence[Place], limit: int) -> list[list[StoredDelivery]]:
+        self.pages += 1
         return [self._pending_after(endpoint_id, order, limit) for endpoint_id, _, order in lanes]
 
     def _pending_after(self, endpoint_id: str, order: int, limit: int) -> list[StoredDelivery]:
@@ -146,6 +149,18 @@ def test_an_enqueue_loads_its_endpoint_and_one_page_of_its_lane() -> None:
     reading = Reading()
     reading.do(Enqueue("shop", "new"))
     assert len(reading.lent) <= 1 + FIRST_PAGE
+
+
+def test_the_heads_of_many_lanes_are_asked_for_at_once_and_once() -> None:
+    reading = Reading()
+    found = [reading.state.delivery(delivery_id) for delivery_id in ("m77", "lost")]
+    lanes = [delivery.lane for delivery in found if delivery is not None]
+    for _ in range(2):
+        reading.state.load_heads(lanes)
+    heads = [reading.state.head(lane) for lane in lanes]
+    assert [head.id for head in heads if head is not None] == ["m10", "post"]
+    assert reading.library.pages == 1
+    assert reading.lent == dict.fromkeys(("m77", "lost", "shop", "mail", "m10", "post"), 1)
 
 
 def test_the_next_delivery_takes_one_page_of_each_endpoint_that_is_due() -> None:
