@@ -64,6 +64,8 @@ def status_in_words(found: dict[str, Any]) -> dict[str, Cell]:
     }
     if found["tenant"] != DEFAULT_TENANT:
         words["tenant"] = found["tenant"]
+    if found["event_type"] is not None:
+        words["type"] = found["event_type"]
     words["state"] = found["state"]
     if "accepted_at" in found:
         words["accepted"] = times.moment(found["accepted_at"])

@@ -77,6 +77,8 @@ def show(endpoint_id: str, tenant: str, database: str, out: Output) -> None:
         found["disable_when_gone"] = "yes" if found["disable_when_gone"] else "no"
         if found.pop("tenant") != DEFAULT_TENANT:
             found["endpoint_id"] = f"{tenant}/{endpoint_id}"
+        found["types"] = "all" if found["types"] is None else " ".join(found["types"]) or "none"
+        found["body_format"] = found["body_format"] or "given"
         if found["next_due_at"] is not None:
             found["next_due_at"] = times.ahead(found["next_due_at"])
         policy["waits"] = [times.span(wait) for wait in policy["waits"]]

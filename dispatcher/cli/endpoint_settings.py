@@ -63,6 +63,22 @@ def settings_options(command: Callable[..., None]) -> Callable[..., None]:
             type=click.Choice(["never", "on_delivery", "on_final"]),
             help="Erase a payload once it is delivered, or delivered or dead. [default: never]",
         ),
+        click.option(
+            "--type",
+            "types",
+            multiple=True,
+            metavar="PATTERN",
+            help="Want published events of this type, or of all that begin so: invoice.*. Repeatable; `set`"
+            " replaces all of them.",
+        ),
+        click.option("--all-types", is_flag=True, help="Want all published events. [default]"),
+        click.option("--no-types", is_flag=True, help="Want none of them, only what is enqueued for it."),
+        click.option(
+            "--format",
+            "body_format",
+            type=click.Choice(["given", "standard", "cloudevents"]),
+            help="How published events are sent: as they are given, or in an envelope. [default: given]",
+        ),
     )
     for option in reversed(options):
         command = option(command)
@@ -120,7 +136,8 @@ def set_endpoint(
 ) -> None:
     """Change what is given of endpoint ID; everything else stays.
 
-    A policy, and when to erase, apply from the next attempt; an order to events enqueued from now on.
+    A policy, and when to erase, apply from the next attempt; an order, types and a format to events accepted
+    from now on.
     """
     settings = settings_of(**given)
     if url is not None:
@@ -189,9 +206,13 @@ def settings_of(
     concurrency: int | None,
     disable_when_gone: bool | None,
     erase: str | None,
+    types: tuple[str, ...],
+    all_types: bool,
+    no_types: bool,
+    body_format: str | None,
 ) -> dict[str, Any]:
     """The settings that were given, as the dispatcher takes them."""
-    settings = {
+    settings: dict[str, Any] = {
         "method": method,
         "headers": [name_and_value(header, "--header") for header in headers] or None,
         "auth": authentication(bearer, basic, auth_header),
@@ -200,8 +221,14 @@ def settings_of(
         "concurrency": concurrency,
         "disable_when_gone": disable_when_gone,
         "erase": erase,
+        "body_format": body_format,
     }
-    return {name: value for name, value in settings.items() if value is not None}
+    settings = {name: value for name, value in settings.items() if value is not None}
+    if bool(types) + all_types + no_types > 1:
+        raise click.UsageError("give --type, --all-types or --no-types: one of them")
+    if types or all_types or no_types:
+        settings["types"] = None if all_types else types
+    return settings
 
 
 def authentication(bearer: str | None, basic: str | None, auth_header: str | None) -> Authentication | None:

@@ -1,9 +1,12 @@
-"""`dispatcher enqueue`, `revive` and `cancel`: what is asked for events."""
+"""`dispatcher enqueue`, `publish`, `revive` and `cancel`: what is asked for events."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
 
 import click
 
@@ -18,62 +21,81 @@ from dispatcher.errors import UsageError
 LARGEST = 256 * 1024
 
 
+def content_options(command: Callable[..., None]) -> Callable[..., None]:
+    """What `enqueue` and `publish` share: the command is called with `body`, and the rest by name."""
+
+    @wraps(command)
+    def called(payload: str | None, file: str | None, headers: tuple[str, ...], **given: Any) -> None:
+        if (payload is None) == (file is None):
+            raise click.UsageError("give a PAYLOAD, - for standard input, or --file: one of them")
+        body = read(file) if payload is None or payload == "-" else os.fsencode(payload)
+        command(body=body, headers=[name_and_value(header, "--header") for header in headers], **given)
+
+    options = (
+        click.argument("payload", required=False, metavar="[PAYLOAD|-]"),
+        click.option("--file", metavar="FILE", help="Send what this file holds."),
+        click.option(
+            "--event-id",
+            metavar="ID",
+            type=an_id,
+            help="Its id: a repeat is accepted once. [default: a new one]",
+        ),
+        click.option("--content-type", metavar="TYPE", help="[default: application/json]"),
+        click.option(
+            "--header",
+            "headers",
+            multiple=True,
+            type=Sensitive(),
+            metavar="'NAME: VALUE'|@FILE",
+            help="Send this header. Repeatable.",
+        ),
+        click.option("--order-key", metavar="TEXT", help="Keep order only with events of the same key."),
+    )
+    for option in reversed(options):
+        called = option(called)
+    return called
+
+
 @click.command(cls=Discreet, short_help="Accept an event for delivery.", epilog=HINT)
 @click.argument("endpoint_id", metavar="ENDPOINT", type=an_id)
-@click.argument("payload", required=False, metavar="[PAYLOAD|-]")
-@click.option("--file", metavar="FILE", help="Send what this file holds.")
-@click.option(
-    "--event-id", metavar="ID", type=an_id, help="Its id: a repeat is accepted once. [default: a new one]"
-)
-@click.option("--content-type", metavar="TYPE", help="[default: application/json]")
-@click.option(
-    "--header",
-    "headers",
-    multiple=True,
-    type=Sensitive(),
-    metavar="'NAME: VALUE'|@FILE",
-    help="Send this header. Repeatable.",
-)
-@click.option("--order-key", metavar="TEXT", help="Keep order only with events of the same key.")
+@content_options
+@click.option("--type", metavar="TYPE", help="Its type: kept with it.")
 @tenant_option
 @actor_option
 @common_options
-def enqueue(
-    endpoint_id: str,
-    payload: str | None,
-    file: str | None,
-    event_id: str | None,
-    content_type: str | None,
-    headers: tuple[str, ...],
-    order_key: str | None,
-    tenant: str,
-    actor: str | None,
-    database: str,
-    out: Output,
-) -> None:
+def enqueue(endpoint_id: str, body: bytes, tenant: str, database: str, out: Output, **given: Any) -> None:
     """Accept an event for ENDPOINT: PAYLOAD, the content of a file, or standard input (-), byte for byte.
 
     Prints its id once it is durable. Whichever worker runs on the database delivers it.
     """
-    if (payload is None) == (file is None):
-        raise click.UsageError("give a PAYLOAD, - for standard input, or --file: one of them")
-    body = read(file) if payload is None or payload == "-" else os.fsencode(payload)
-    named = [name_and_value(header, "--header") for header in headers]
     with opened(database) as live:
-        accepted = live.enqueue(
-            endpoint_id,
-            body,
-            tenant=tenant,
-            event_id=event_id,
-            content_type=content_type,
-            headers=named,
-            order_key=order_key,
-            actor=actor,
-        )
+        accepted = live.enqueue(endpoint_id, body, tenant=tenant, **given)
     if out.json:
         out.document({"tenant": tenant, "endpoint_id": endpoint_id, "event_id": accepted})
     else:
         out.line(accepted)
+
+
+@click.command(cls=Discreet, short_help="Accept an event for all that want it.", epilog=HINT)
+@click.argument("type", metavar="TYPE")
+@content_options
+@tenant_option
+@actor_option
+@common_options
+def publish(type: str, body: bytes, tenant: str, database: str, out: Output, **given: Any) -> None:
+    """Accept an event of TYPE for each endpoint that wants it, as `endpoint add` and `set` say with --type.
+
+    PAYLOAD, the content of a file, or standard input (-) is sent in each endpoint's format. Prints the
+    event's id once it is durable, then the endpoints that want it, if there are any.
+    """
+    with opened(database) as live:
+        published = live.publish(type, body, tenant=tenant, **given)
+    if out.json:
+        out.document({"tenant": tenant, **published._asdict()})
+    else:
+        out.line(published.event_id)
+        for endpoint_id in published.endpoints:
+            out.line(endpoint_id)
 
 
 def read(file: str | None) -> bytes:

@@ -13,7 +13,7 @@ from dispatcher.cli.deliveries import dead_letters, history, status
 from dispatcher.cli.demo import demo
 from dispatcher.cli.endpoint import endpoint
 from dispatcher.cli.erase import erase
-from dispatcher.cli.events import cancel, enqueue, revive
+from dispatcher.cli.events import cancel, enqueue, publish, revive
 from dispatcher.cli.failure import Failure, extra_missing, report
 from dispatcher.cli.inbox import inbox
 from dispatcher.cli.log import log
@@ -83,7 +83,7 @@ def dispatcher() -> None:
 
 
 for command in (
-    *(demo, run, endpoint, enqueue, work, receive),
+    *(demo, run, endpoint, enqueue, publish, work, receive),
     *(status, history, dead_letters, inbox, revive, cancel, erase),
     *(log, replay, db),
 ):

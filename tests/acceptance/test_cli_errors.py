@@ -31,6 +31,7 @@ QUESTIONS = [
     ["endpoint", "test", "x"],
     ["endpoint", "rotate-secret", "x"],
     ["enqueue", "x", "x"],
+    ["publish", "x", "x"],
     ["inbox"],
     ["inbox", "retry", "--all"],
     ["inbox", "drop", "--all"],
