@@ -29,6 +29,61 @@ def test_an_order_key_keeps_order_among_its_own_events_alone(
     assert [event for event in arrived if event[0] == "b"] == ["b1", "b2"]
 
 
+def test_while_one_key_waits_for_an_answer_another_goes_on(live: Dispatcher, receiver: Receiver) -> None:
+    live.register("shop", receiver.url)
+    for event_id in ("a1", "a2", "b1", "b2"):
+        live.enqueue("shop", 0, event_id=event_id, order_key=event_id[0])
+    with receiver.holding(), live.worker(), live.worker():
+        assert {arrival.event for arrival in receiver.take(2)} == {"a1", "b1"}
+        _looked(live, receiver)
+        receiver.release()
+        assert {arrival.event for arrival in receiver.take(2)} == {"a2", "b2"}
+    assert receiver.most_at_once["/hook"] == 2
+
+
+def test_events_with_keys_count_towards_the_limit_of_their_endpoint(
+    live: Dispatcher, receiver: Receiver
+) -> None:
+    live.register("shop", receiver.url, concurrency=2)
+    for n in range(8):
+        live.enqueue("shop", n, order_key=f"customer-{n}")
+    with receiver.holding(), live.worker(), live.worker():
+        receiver.take(2)
+        _looked(live, receiver)
+        receiver.release()
+        receiver.take(6)
+    assert receiver.most_at_once["/hook"] == 2
+
+
+def test_published_events_keep_the_order_of_their_key_at_each_endpoint(
+    live: Dispatcher, receiver: Receiver
+) -> None:
+    """Among those that were enqueued, too; an endpoint that keeps no order has them all at once."""
+    for endpoint_id, order in (("shop", "strict"), ("mail", "strict"), ("free", "none")):
+        live.register(endpoint_id, f"http://{receiver.address}/{endpoint_id}", order=order)  # type: ignore[arg-type]
+    for n in range(1, 4):
+        for key in "ab":
+            live.publish("user.created", n, event_id=f"{key}{n}", order_key=key)
+        live.enqueue("shop", n, event_id=f"a{n}-own", order_key="a")
+    with receiver.holding(), live.worker():
+        first = receiver.take(10)
+        _looked(live, receiver)
+        receiver.release()
+        arrived = first + receiver.take(11)
+    assert sorted(arrival.path for arrival in first) == ["/free"] * 6 + ["/mail"] * 2 + ["/shop"] * 2
+    came = {
+        path: [arrival.event for arrival in arrived if arrival.path == path]
+        for path in ("/shop", "/mail", "/free")
+    }
+    assert [event for event in came["/shop"] if event[0] == "a"] == [
+        "a1", "a1-own", "a2", "a2-own", "a3", "a3-own",
+    ]  # fmt: skip
+    for path, key in (("/shop", "b"), ("/mail", "a"), ("/mail", "b")):
+        assert [event for event in came[path] if event[0] == key] == [f"{key}1", f"{key}2", f"{key}3"]
+    assert len(came["/free"]) == 6
+    assert receiver.most_at_once["/free"] == 6
+
+
 def test_without_order_a_failing_event_holds_nothing_back(
     live: Dispatcher, receiver: Receiver, clock: MovedClock
 ) -> None:
@@ -58,6 +113,35 @@ def test_a_changed_order_is_that_of_later_events(live: Dispatcher, receiver: Rec
         assert {arrival.event for arrival in receiver.take(3)} == {"old-1", "new-1", "new-2"}
         receiver.release()
         eventually_is(live, "old-2", "delivered")
+
+
+def test_an_order_that_is_kept_from_now_on_does_not_hold_back_what_was_free(
+    live: Dispatcher, receiver: Receiver
+) -> None:
+    live.register("shop", receiver.url, order="none")
+    for event_id in ("free-1", "free-2"):
+        live.enqueue("shop", 0, event_id=event_id)
+    live.update("shop", order="strict")
+    for event_id in ("new-1", "new-2"):
+        live.enqueue("shop", 0, event_id=event_id)
+    with receiver.holding(), live.worker():
+        assert {arrival.event for arrival in receiver.take(3)} == {"free-1", "free-2", "new-1"}
+        _looked(live, receiver)
+        receiver.release()
+        assert receiver.next().event == "new-2"
+
+
+def test_a_changed_limit_is_that_of_the_next_requests(live: Dispatcher, receiver: Receiver) -> None:
+    live.register("shop", receiver.url, order="none", concurrency=1)
+    live.enqueue_many([("shop", n) for n in range(6)])
+    with receiver.holding(), live.worker():
+        receiver.take(1)
+        live.update("shop", concurrency=4)
+        receiver.take(3)
+        _looked(live, receiver)
+        receiver.release()
+        receiver.take(2)
+    assert receiver.most_at_once["/hook"] == 4
 
 
 def test_an_ordered_endpoint_gets_one_request_at_a_time(live: Dispatcher, receiver: Receiver) -> None:
