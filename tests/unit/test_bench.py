@@ -25,6 +25,7 @@ BENCHMARKS = {
     "enable": (20, {"enable", "deep", "wide"}),
     "drain": (20, {"ratio", "dispatcher_seconds", "bare_seconds", "dispatcher_cpu_seconds", "deliveries"}),
     "enqueue_rate": (40, {"ratio", "many_ratio", "enqueue_seconds", "one_by_one_seconds", "events"}),
+    "publish_rate": (20, {"ratio", "publish_seconds", "executemany_seconds", "endpoints", "events"}),
     "transactional_enqueue": (20, {"ratio", "alone_ratio", "insert_seconds", "enqueue_seconds"}),
     "latency": (
         2,
