@@ -94,7 +94,7 @@ def publish(type: str, body: bytes, tenant: str, database: str, out: Output, **g
         out.document({"tenant": tenant, **published._asdict()})
     else:
         out.line(published.event_id)
-        for endpoint_id in published.endpoints:
+        for endpoint_id in published.endpoints or ():
             out.line(endpoint_id)
 
 

@@ -14,12 +14,13 @@ from dispatcher.core.operations import Cancel, Revive
 from dispatcher.delivery.accepting import check_fields, check_name, check_whole
 from dispatcher.delivery.envelope import check_source
 from dispatcher.delivery.guard import Guard
+from dispatcher.delivery.settings import encode
 from dispatcher.delivery.transport import Transport
 from dispatcher.errors import Refused, UnsupportedDatabase, WrongKind
 from dispatcher.live.endpoints import Endpoints
 from dispatcher.live.erasure import Eraser
 from dispatcher.live.events import accept, prepare
-from dispatcher.live.inbox import Inbox, Intake, put, within
+from dispatcher.live.inbox import Inbox, Intake, enqueued, published, put, within
 from dispatcher.live.publishing import Published, fan_out, prepare_for, publication
 from dispatcher.live.revival import revive_described, revive_named
 from dispatcher.live.settings import EndpointSettings
@@ -132,7 +133,8 @@ class Dispatcher(Endpoints, Eraser, Inbox):
             actor=actor,
         )
         if connection is not None:
-            return put(connection, self._file, self._clock.now(None), event)
+            put(connection, self._file, enqueued(event, self._committer.now()), event.sealed)
+            return event.event_id
         # Loaded together with those of other callers that wait for the same transaction.
         about = (event.operation.delivery_id,)
         return self._do(partial(accept, vault=self._vault, events=(event,)), about)[0]
@@ -155,6 +157,7 @@ class Dispatcher(Endpoints, Eraser, Inbox):
         headers: Sequence[tuple[str, str]] = (),
         order_key: str | None = None,
         actor: str | None = None,
+        connection: Any = None,
     ) -> Published:
         """Accept an event for each endpoint of a tenant that wants its type; durable when it returns.
 
@@ -165,6 +168,8 @@ class Dispatcher(Endpoints, Eraser, Inbox):
         A known id with the same content (type, payload, headers) is answered as the first time, and comes to
         the endpoints that have come to want it since. With other content at one of those that want it, it
         is refused, and changes nothing: `duplicate_event`.
+
+        A connection is what `enqueue` takes; who wants the event is found out once that has committed.
         """
         event = publication(
             self._vault,
@@ -179,6 +184,10 @@ class Dispatcher(Endpoints, Eraser, Inbox):
             order_key=order_key,
             actor=actor,
         )
+        if connection is not None:
+            sealed = self._vault.seal_payload(f"{tenant}/{event.event_id}", encode(event))
+            put(connection, self._file, published(event), sealed)
+            return Published(event.event_id, None)
         with self._standing() as state:
             wanting = stored(state).subscribers(tenant, type)
         try:
@@ -188,9 +197,10 @@ class Dispatcher(Endpoints, Eraser, Inbox):
         about = tuple(one.operation.delivery_id for one in prepared.values())
         return self._do(partial(fan_out, vault=self._vault, event=event, prepared=prepared), about)
 
-    async def apublish(self, type: str, payload: Any, **options: Any) -> Published:
-        """`publish`, for coroutines."""
-        return await asyncio.to_thread(self.publish, type, payload, **options)
+    async def apublish(self, type: str, payload: Any, *, connection: Any = None, **options: Any) -> Published:
+        """`publish`, for coroutines; a connection is what `aenqueue` takes."""
+        accept = partial(self.publish, type, payload, **options)
+        return await (asyncio.to_thread(accept) if connection is None else within(connection, accept))
 
     def enqueue_many(
         self,

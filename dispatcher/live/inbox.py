@@ -9,36 +9,39 @@ from dispatcher.audit.standing import in_inbox
 from dispatcher.core.operations import Enqueue
 from dispatcher.errors import DispatcherError, Refused, StorageError
 from dispatcher.live.events import Prepared, accept, new_seed
+from dispatcher.live.publishing import Publication, decode_publication, fan_out
 from dispatcher.live.views import Views
 from dispatcher.log import inbox
 from dispatcher.log.callers import borrowed
 from dispatcher.log.commit import Commit, Committer
 from dispatcher.log.inbox import Accepted, Waiting
-from dispatcher.log.vault import Vault
+from dispatcher.log.vault import SealedPayload, Vault
 
 T = TypeVar("T")
 
 TAKEN_AT_ONCE = 200
+MOST_ENTRIES = 1000
+"""Of one transaction: a published event may come to many, and whatever it comes to is not parted."""
 
 
-def put(connection: Any, file: str, now: int, event: Prepared) -> str:
-    """Accept an event within the transaction of a caller's connection; its id. Raises as `borrowed` does."""
-    operation = event.operation
-    tenant = operation.endpoint_id.partition("/")[0]
-    accepted = Accepted(
-        0,
-        now,
-        tenant,
-        operation.endpoint_id,
-        event.event_id,
-        operation.event_type,
-        operation.order_key,
-        operation.actor,
-    )
+def put(connection: Any, file: str, event: Accepted, payload: SealedPayload) -> None:
+    """Accept an event within the transaction of a caller's connection. Raises as `borrowed` does."""
     with borrowed(connection, file) as cursor:
-        if not inbox.put(cursor, accepted, event.sealed):
+        if not inbox.put(cursor, event, payload):
             raise Refused("unknown_endpoint")
-    return event.event_id
+
+
+def enqueued(event: Prepared, now: int) -> Accepted:
+    """An event for one endpoint, as it stands in the inbox."""
+    wanted = event.operation
+    tenant = wanted.endpoint_id.partition("/")[0]
+    return Accepted(
+        0, now, tenant, wanted.endpoint_id, event.event_id, wanted.event_type, wanted.order_key, wanted.actor
+    )
+
+
+def published(event: Publication) -> Accepted:
+    return Accepted(0, event.at, event.tenant, None, event.event_id, event.type, event.order_key, event.actor)
 
 
 async def within(connection: Any, accept: Callable[..., T]) -> T:
@@ -65,44 +68,46 @@ class Intake:
             if upto is None:
                 return None
         waiting = inbox.waiting(commit.connection, upto, TAKEN_AT_ONCE)
+        direct = [one.event for one in waiting if one.event.endpoint_id is not None]
+        commit.state.load_endpoints({event.endpoint_id for event in direct if event.endpoint_id is not None})
+        commit.state.load_deliveries([_delivery_id(event) for event in direct])
+        begun_at = commit.state.position
         taken: list[int] = []
         refused: list[tuple[str, int]] = []
-        commit.state.load_endpoints({one.event.endpoint_id for one in waiting if one.event.endpoint_id})
-        commit.state.load_deliveries([_delivery_id(one.event) for one in waiting])
         for one in waiting:
             try:
-                accept(commit, self._vault, [self._prepared(commit, one)])
+                self._accept(commit, one)
             except StorageError:
                 raise
             except DispatcherError as error:
                 refused.append((error.code, one.event.n))
             else:
                 taken.append(one.event.n)
+            if commit.state.position - begun_at >= MOST_ENTRIES:
+                break
         inbox.remove(commit.connection, taken)
         inbox.refuse(commit.connection, refused)
-        return upto if len(waiting) == TAKEN_AT_ONCE else None
+        done = len(taken) + len(refused)
+        return None if done == len(waiting) < TAKEN_AT_ONCE else upto
 
-    def _prepared(self, commit: Commit, waiting: Waiting) -> Prepared:
-        event, sealed = waiting
-        assert event.endpoint_id is not None
+    def _accept(self, commit: Commit, waiting: Waiting) -> None:
+        event = waiting.event
+        payload = SealedPayload(waiting.wrapped, waiting.sealed, waiting.digest)
+        if event.endpoint_id is None:
+            wanted = decode_publication(self._unsealed(f"{event.tenant}/{event.event_id}", payload))
+            fan_out(commit, self._vault, wanted, {})
+            return
         delivery_id = _delivery_id(event)
-        content = b""
-        if commit.state.delivery(delivery_id) is not None:
-            # Else nobody compares it with another.
-            content = self._vault.unseal_payload(
-                delivery_id, self._vault.payload_key(sealed.wrapped), sealed.sealed
-            )
-        operation = Enqueue(
-            event.endpoint_id,
-            delivery_id,
-            None,
-            event.order_key,
-            new_seed(),
-            sealed.digest,
-            event.actor,
-            event.event_type,
-        )
-        return Prepared(event.event_id, operation, content, sealed)
+        # It is compared only with one that is known.
+        known = commit.state.delivery(delivery_id) is not None
+        content = self._unsealed(delivery_id, payload) if known else b""
+        facts = None, event.order_key, new_seed(), payload.digest, event.actor, event.event_type
+        operation = Enqueue(event.endpoint_id, delivery_id, *facts)
+        accept(commit, self._vault, [Prepared(event.event_id, operation, content, payload)])
+
+    def _unsealed(self, delivery_id: str, payload: SealedPayload) -> bytes:
+        key = self._vault.payload_key(payload.wrapped)
+        return self._vault.unseal_payload(delivery_id, key, payload.sealed)
 
 
 def _delivery_id(event: Accepted) -> str:

@@ -23,8 +23,9 @@ class Published(NamedTuple):
     """What came of publishing an event."""
 
     event_id: str
-    endpoints: tuple[str, ...]
-    """Those that want it, in the order of registration: each has it now."""
+    endpoints: tuple[str, ...] | None
+    """Those that want it, in the order of registration: each has it now. None when that is found out later:
+    it was accepted within a transaction of the caller's."""
 
 
 class Publication(Struct, frozen=True):

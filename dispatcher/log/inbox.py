@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Connection
 
 from dispatcher.log.rows import driver, fetch_at_once
-from dispatcher.log.vault import SealedPayload
+
+if TYPE_CHECKING:
+    # Whoever only reads does without what it takes to encrypt.
+    from dispatcher.log.vault import SealedPayload
 
 # A write comes first, and its key is written once: where a row of this table moved, it would leave bytes.
 _NUMBER = "INSERT INTO dispatcher_inbox_keys (key) "
@@ -47,7 +50,12 @@ class Waiting(NamedTuple):
     """One that waits, with what it holds."""
 
     event: Accepted
-    payload: SealedPayload
+    wrapped: bytes
+    sealed: bytes
+    digest: str
+
+    def __repr__(self) -> str:
+        return f"Waiting({self.event})"  # Without a master key, `wrapped` is the key itself.
 
 
 def put(cursor: Any, event: Accepted, payload: SealedPayload) -> bool:
@@ -90,7 +98,7 @@ def waiting(connection: Connection, upto: int, limit: int) -> list[Waiting]:
         (upto, limit),
     )
     return [
-        Waiting(Accepted(*fields), SealedPayload(bytes.fromhex(wrapped), bytes.fromhex(sealed), digest))
+        Waiting(Accepted(*fields), bytes.fromhex(wrapped), bytes.fromhex(sealed), digest)
         for *fields, wrapped, sealed, digest in sorted(found)
     ]
 
