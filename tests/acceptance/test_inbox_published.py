@@ -135,7 +135,7 @@ def test_what_turns_out_to_be_wrong_is_kept_with_the_reason_and_goes_to_nobody(
     live: Dispatcher,
     connection: Connection,
     payload: Any,
-    options: dict[str, str],
+    options: dict[str, Any],
     reason: str,
     database: Path,
 ) -> None:

@@ -59,16 +59,14 @@ def test_each_endpoint_that_wants_its_type_gets_it_and_no_other(
     for endpoint_id, types in wanted.items():
         live.register(endpoint_id, f"http://{receiver.address}/{endpoint_id}", types=types)
     published = live.publish("invoice.paid", {"n": 1})
-    assert published.endpoints == ("all", "star", "beginning", "exact")
-    assert deliveries(database) == [
-        (f"{e}/{published.event_id}", "invoice.paid") for e in published.endpoints
-    ]
+    assert published.endpoints is not None
+    wanting = published.endpoints
+    assert wanting == ("all", "star", "beginning", "exact")
+    assert deliveries(database) == [(f"{e}/{published.event_id}", "invoice.paid") for e in wanting]
     with live.worker():
         arrived = at_each(receiver, 4)
-        eventually(
-            lambda: all(state(live, published.event_id, e) == "delivered" for e in published.endpoints)
-        )
-    assert set(arrived) == set(published.endpoints)
+        eventually(lambda: all(state(live, published.event_id, e) == "delivered" for e in wanting))
+    assert set(arrived) == set(wanting)
     assert {(arrival.event, arrival.body) for arrival in arrived.values()} == {
         (published.event_id, b'{"n":1}')
     }
@@ -179,7 +177,7 @@ def test_all_are_accepted_in_one_transaction(live: Dispatcher) -> None:
         live.register(f"hook-{n}", URL)
     positions: list[int] = []
     live._committer.listeners.append(positions.append)
-    assert len(live.publish("invoice.paid", 1).endpoints) == 50
+    assert len(live.publish("invoice.paid", 1).endpoints or ()) == 50
     assert positions == [101]
 
 

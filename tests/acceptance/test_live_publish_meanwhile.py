@@ -152,7 +152,7 @@ def test_within_one_transaction_it_goes_by_what_was_decided_before_it(
     event = decode_publication(encode(prepared))
     assert event == prepared
 
-    def work(commit: Commit) -> list[tuple[str, ...]]:
+    def work(commit: Commit) -> list[tuple[str, ...] | None]:
         answers = [fan_out(commit, live._vault, event, {}).endpoints]
         commit.apply(Register(endpoint_id="default/new", url="http://127.0.0.1", policy=PROMISED))
         answers.append(fan_out(commit, live._vault, event, {}).endpoints)
