@@ -207,9 +207,10 @@ class Backlog(NamedTuple):
         return None if self.next_due_at is None else self.next_due_at - max(now, self.ts or now)
 
 
-def backlog(database: Target) -> Backlog:
+def backlog(database: Target, *, mail: bool = True) -> Backlog:
+    """Without what is for endpoints of mail, if no mail is sent."""
     with standing(database) as state:
         assert isinstance(state.source, ViewSource)
         accepted = inbox.count_waiting(state.source.connection)
-        pending, due = state.source.backlog()
+        pending, due = state.source.backlog(mail)
         return Backlog(pending + accepted, 0 if accepted else due, state.ts)

@@ -79,6 +79,11 @@ def settings_options(command: Callable[..., None]) -> Callable[..., None]:
             type=click.Choice(["given", "standard", "cloudevents"]),
             help="How published events are sent: as they are given, or in an envelope. [default: given]",
         ),
+        click.option(
+            "--subject",
+            metavar="TEXT",
+            help="Of mails: {type} and {event_id} stand for the event's. [default: {type}: {event_id}]",
+        ),
     )
     for option in reversed(options):
         command = option(command)
@@ -105,15 +110,16 @@ def add(
     out: Output,
     **given: Any,
 ) -> None:
-    """Register endpoint ID, to be called at URL. The database is made if there is none.
+    """Register endpoint ID, to be called at URL, or to have mails at mailto:ADDRESS.
 
-    Prints the secret with which its requests are signed, unless it was given; it is not shown again.
+    The database is made if there is none. Prints the secret with which its requests are signed, unless it
+    was given; it is not shown again.
     """
     settings = settings_of(**given)
     with opened(database, open_networks, create=True) as live:
         used = live.register(endpoint_id, url, tenant=tenant, secret=secret, actor=actor, **settings)
     told: dict[str, str | None] = {"endpoint_id": endpoint_id}
-    tell(out, tenant, told, None if secret is not None else used)
+    tell(out, tenant, told, None if secret is not None else used or None)
 
 
 @click.command(name="set", cls=Discreet, short_help="Change an endpoint.", epilog=HINT)
@@ -206,6 +212,7 @@ def settings_of(
     concurrency: int | None,
     disable_when_gone: bool | None,
     erase: str | None,
+    subject: str | None,
     types: tuple[str, ...],
     all_types: bool,
     no_types: bool,
@@ -221,6 +228,7 @@ def settings_of(
         "concurrency": concurrency,
         "disable_when_gone": disable_when_gone,
         "erase": erase,
+        "subject": subject,
         "body_format": body_format,
     }
     settings = {name: value for name, value in settings.items() if value is not None}

@@ -133,7 +133,7 @@ class Shift:
         from dispatcher.audit import standing
 
         try:
-            self._backlog = standing.backlog(self._database)
+            self._backlog = standing.backlog(self._database, mail=self._worker.sends_mail)
         except StorageError as error:
             logger.warning("%s. %s", error, error.remedy)
 

@@ -160,7 +160,9 @@ def _record(state: State, operation: Record, ts: int) -> list[Entry] | Refusal:
         return entries
     if endpoint.erase == "on_final" or (endpoint.erase == "on_delivery" and decision == "delivered"):
         entries.append(Entry(ts, endpoint.id, delivery.id, PayloadErased()))
-    if operation.status == 410 and endpoint.disable_when_gone and endpoint.disabled is None:
+    # A status that came with its class is none of HTTP.
+    gone = operation.status == 410 and operation.outcome is None
+    if gone and endpoint.disable_when_gone and endpoint.disabled is None:
         entries.append(Entry(ts, endpoint.id, None, EndpointDisabled(reason="gone")))
     return entries
 

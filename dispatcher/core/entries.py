@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -15,6 +15,9 @@ Ordering = Literal["strict", "none"]
 Erasing = Literal["never", "on_delivery", "on_final"]
 BodyFormat = Literal["standard", "cloudevents"]
 """What a published event is wrapped in; None: as it is given."""
+
+MAIL_URL: Final = "mailto:"
+"""All that the log holds of a mail endpoint's url."""
 
 
 class Body(Struct, frozen=True, omit_defaults=True, gc=False):

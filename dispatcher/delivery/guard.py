@@ -157,7 +157,7 @@ def _check_host(host: str, guard: Guard) -> tuple[str, Address | None]:
         except AddressValueError:
             raise InvalidUrl("the URL's host is neither a name nor an address") from None
     else:
-        name = _ascii_name(host)
+        name = ascii_name(host)
         if not _NUMBER.fullmatch(name.removesuffix(".").rpartition(".")[2]):
             return name, None
         try:
@@ -171,7 +171,7 @@ def _check_host(host: str, guard: Guard) -> tuple[str, Address | None]:
     return str(address), address
 
 
-def _ascii_name(host: str) -> str:
+def ascii_name(host: str) -> str:
     """A host as it is looked up. Full-width digits and other dots are folded before anyone judges them."""
     if not host.isascii():
         # Deferred: few hosts need these tables.

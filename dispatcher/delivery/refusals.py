@@ -19,12 +19,45 @@ class InvalidUrl(UrlRefused):
 
 class UnsupportedScheme(UrlRefused):
     code = "unsupported_scheme"
-    remedy = "Give a URL that begins with https:// or http://."
+    remedy = "Give a URL that begins with https://, http:// or mailto:."
 
 
 class HostNotAllowed(UrlRefused):
     code = "host_not_allowed"
     remedy = "Give the name of a host on the public internet, or have the operator open the network."
+
+
+class InvalidMailbox(UrlRefused):
+    code = "invalid_url"
+    remedy = "Give mailto: and one address, such as mailto:ops@shop.example, and nothing after it."
+
+
+class InvalidSubject(UsageError):
+    code = "invalid_subject"
+    remedy = "Give at most 200 printable characters; of placeholders only {type} and {event_id}."
+
+
+class NotOfThisKind(UsageError):
+    """A setting that endpoints of mail, or those of HTTP, have not."""
+
+    code = "not_of_this_kind"
+    remedy = (
+        "Endpoints of mail take a subject, and no method, headers, authentication, secret or"
+        " disable_when_gone; the others take no subject. To change the kind, register another endpoint."
+    )
+
+
+class MailNotConfigured(UsageError):
+    code = "mail_not_configured"
+    remedy = "Set DISPATCHER_SMTP_URL and DISPATCHER_MAIL_FROM."
+
+
+class InvalidMailSettings(UsageError):
+    code = "mail_settings_invalid"
+    remedy = (
+        "Set DISPATCHER_SMTP_URL such as smtp://USER:PASSWORD@HOST:587 or smtps://HOST, and"
+        " DISPATCHER_MAIL_FROM to the sender's address."
+    )
 
 
 class InvalidHeaders(UsageError):

@@ -33,6 +33,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     authentication: Authentication | None = None
     secrets: tuple[Secret, ...] = ()
     """The newest first."""
+    subject: str | None = None
+    """Of mails: a template."""
 
     def __repr__(self) -> str:
         return "Settings(…)"

@@ -36,7 +36,7 @@ class Answer(Struct, frozen=True, kw_only=True, gc=False):
     """What came of one attempt."""
 
     status: int
-    """The HTTP status, 100 to 599; 0 when no answer came."""
+    """The status, or SMTP's reply code, 100 to 599; 0 when no answer came."""
     error: str | None = None
     """An operator's code: one of `TENANT_CODES`; None when an answer came."""
     outcome: OutcomeClass | None = None
@@ -75,6 +75,13 @@ TENANT_CODES: Final = MappingProxyType(
         "invalid_headers": "invalid_headers",
         "invalid_response": "invalid_response",
         "invalid_url": "invalid_url",
+        # What the operator has to put right with the mail server is no business of the tenant's.
+        "mail_login_refused": "mail_failed",
+        "mail_not_configured": "mail_failed",
+        "mail_server_refused": "mail_failed",
+        "smtp_4yz": "smtp_4yz",
+        "smtp_5yz": "smtp_5yz",
+        "smtputf8_missing": "smtputf8_missing",
         "tls_failed": "tls_failed",
         "unsupported_scheme": "unsupported_scheme",
     }

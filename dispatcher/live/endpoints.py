@@ -8,14 +8,16 @@ from typing import Any, Literal, TypeVar
 
 from dispatcher.audit.names import stored
 from dispatcher.audit.tenant_view import status_for_tenant
-from dispatcher.core.entries import Erasing, Ordering
+from dispatcher.core.entries import MAIL_URL, Erasing, Ordering
 from dispatcher.core.operations import Disable, Enable, Register, Revive, Update
 from dispatcher.core.policy import PROMISED, RetryPolicy
 from dispatcher.delivery.accepting import check_fields, check_name, check_patterns, check_whole
 from dispatcher.delivery.authentication import Authentication
 from dispatcher.delivery.guard import Guard
+from dispatcher.delivery.refusals import MailNotConfigured, NotOfThisKind
 from dispatcher.delivery.settings import Secret, Settings, decode_settings
 from dispatcher.delivery.signing import new_secret, parse_signer
+from dispatcher.delivery.smtp_settings import MailSettings
 from dispatcher.delivery.transport import Method, Transport
 from dispatcher.errors import Refused
 from dispatcher.live.probe import probe, probe_request
@@ -40,6 +42,7 @@ class Endpoints(Views):
     _clock: Clock
     _committer: Committer
     _guard: Guard
+    _mail: MailSettings | None
     _settings: EndpointSettings
     _transport: Transport | None
     _vault: Vault
@@ -61,21 +64,33 @@ class Endpoints(Views):
         erase: Erasing = "never",
         types: Sequence[str] | None = None,
         body_format: Wrapping = "given",
+        subject: str | None = None,
         actor: str | None = None,
     ) -> str:
         """Register an endpoint; returns its signing secret, a new one unless given.
+
+        One of mail, `mailto:` and one address, has no secret ("" is returned), method, headers or
+        authentication, but a subject, in which `{type}` and `{event_id}` stand for those of the event.
 
         Its events' payloads are erased `on_delivery`, `on_final` (delivered or dead), or `never` by
         themselves. Of published events it wants those of `types`, such as `["invoice.*", "user.created"]`:
         all unless given, none if there are none. They are sent as they are `given`, as Standard Webhooks
         advises (`standard`: type, timestamp, data), or as CloudEvents 1.0 (`cloudevents`).
         """
-        secret = new_secret() if secret is None else secret
-        settings = Settings(
-            url=url, method=method, headers=tuple(headers), authentication=auth, secrets=(Secret(secret),)
-        )
         name = check_name(tenant, endpoint_id)
         origin, digest = self._settings.in_the_log(url)
+        if secret is None:
+            secret = "" if origin == MAIL_URL else new_secret()
+        if disable_when_gone and origin == MAIL_URL:
+            raise NotOfThisKind("no answer to a mail says that its endpoint is gone")
+        settings = Settings(
+            url=url,
+            method=method,
+            headers=tuple(headers),
+            authentication=auth,
+            secrets=(Secret(secret),) if secret or origin != MAIL_URL else (),
+            subject=subject,
+        )
         self._settings.check(settings)
         operation = Register(
             endpoint_id=name,
@@ -103,6 +118,7 @@ class Endpoints(Views):
         method: Method | None = None,
         headers: Sequence[tuple[str, str]] | None = None,
         auth: Authentication | None = None,
+        subject: str | None = None,
         actor: str | None = None,
         **settings: Any,
     ) -> None:
@@ -115,6 +131,7 @@ class Endpoints(Views):
             raise TypeError(f"update() takes no {', '.join(sorted(unknown))}")
         name = check_name(tenant, endpoint_id)
         changed: dict[str, Any] = {"url": url, "method": method, "authentication": auth}
+        changed["subject"] = subject
         changed["headers"] = None if headers is None else tuple(headers)
         changed = {key: value for key, value in changed.items() if value is not None}
         if "policy" in settings:
@@ -184,8 +201,8 @@ class Endpoints(Views):
     def test(self, endpoint_id: str, *, tenant: str = "default", as_tenant: bool = False) -> dict[str, Any]:
         """Send one signed `{"type":"dispatcher.test"}` now, past queue and order, to a disabled endpoint too.
 
-        Nothing is written. `ok`, `status`, `error`, `duration_ms`, and `body_bytes`: how much of the answer's
-        body would be kept.
+        Nothing is written. To an endpoint of mail it is sent as a mail: MailNotConfigured without a server.
+        `ok`, `status`, `error`, `duration_ms`, and `body_bytes`: how much of the answer's body would be kept.
         """
         name = check_name(tenant, endpoint_id)
         with self._standing() as state:
@@ -193,7 +210,9 @@ class Endpoints(Views):
             if endpoint is None:
                 raise Refused("unknown_endpoint")
             sealed = self._vault.read_endpoint(stored(state).connection, name)
-            request = probe_request(decode_settings(sealed), self._clock.now(state.ts))
+            request = probe_request(name, decode_settings(sealed), self._clock.now(state.ts))
+        if endpoint.url == MAIL_URL and not self._sends_mail():
+            raise MailNotConfigured("no mail server is configured")
         found = probe(self._new_transport(), request, endpoint.policy)
         return status_for_tenant(found) if as_tenant else found
 
@@ -202,7 +221,20 @@ class Endpoints(Views):
             return self._transport
         from dispatcher.delivery.http import HttpTransport
 
-        return HttpTransport(self._guard)
+        http, mail = HttpTransport(self._guard), self._mail_settings()
+        if mail is None:
+            return http
+        from dispatcher.delivery.mail import MailTransport
+        from dispatcher.delivery.schemes import BySchemes
+
+        return BySchemes(MailTransport(mail), http)
+
+    def _sends_mail(self) -> bool:
+        return self._transport is not None or self._mail_settings() is not None
+
+    def _mail_settings(self) -> MailSettings | None:
+        # Not before mails are to be sent: whoever only enqueues does without.
+        return MailSettings.from_environment() if self._mail is None else self._mail
 
     def _do(self, work: Callable[[Commit], T], about: Sequence[str] = ()) -> T:
         return self._committer.submit(work, about).result()

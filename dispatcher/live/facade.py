@@ -15,6 +15,7 @@ from dispatcher.delivery.accepting import check_fields, check_name, check_whole
 from dispatcher.delivery.envelope import check_source
 from dispatcher.delivery.guard import Guard
 from dispatcher.delivery.settings import encode
+from dispatcher.delivery.smtp_settings import MailSettings
 from dispatcher.delivery.transport import Transport
 from dispatcher.errors import Refused, UnsupportedDatabase, WrongKind
 from dispatcher.live.endpoints import Endpoints
@@ -31,7 +32,7 @@ from dispatcher.log.open import Database, Target, sqlite_path
 from dispatcher.log.read import first_since, log_kind
 from dispatcher.log.seal import Keyring
 from dispatcher.log.vault import Vault
-from dispatcher.worker.worker import Worker
+from dispatcher.worker.worker import MAILS_AT_ONCE, Worker
 
 
 class Dispatcher(Endpoints, Eraser, Inbox):
@@ -51,10 +52,12 @@ class Dispatcher(Endpoints, Eraser, Inbox):
         clock: Clock | None = None,
         open_networks: Iterable[str] = (),
         transport: Transport | None = None,
+        mail: MailSettings | None = None,
         source: str | None = None,
         create: bool = True,
     ) -> None:
-        """The key ring comes from the environment unless given; `open_networks` are called, public or not.
+        """The key ring and the mail server come from the environment unless given; `open_networks` are
+        called, public or not.
 
         `source` is the URI, or a reference to one, that CloudEvents say they come from: unless given, that
         of the environment's DISPATCHER_SOURCE, or /dispatcher/TENANT.
@@ -62,6 +65,7 @@ class Dispatcher(Endpoints, Eraser, Inbox):
         """
         self._guard = Guard(open_networks)
         self._transport = transport
+        self._mail = mail
         self._source = check_source(source)
         path = sqlite_path(database)
         if path is None:
@@ -276,9 +280,11 @@ class Dispatcher(Endpoints, Eraser, Inbox):
     def worker(self, **options: Any) -> Iterator[Worker]:
         """Deliver in the background of this process for the length of a block.
 
-        Raises, when the block has ended, what made the worker stop by itself.
+        Without a mail server what is for endpoints of mail is left to other workers. Raises, when the block
+        has ended, what made the worker stop by itself.
         """
-        worker = Worker(self._committer, self._vault, self._new_transport(), **options)
+        mails = MAILS_AT_ONCE if self._sends_mail() else 0
+        worker = Worker(self._committer, self._vault, self._new_transport(), mails=mails, **options)
         worker.start()
         try:
             yield worker

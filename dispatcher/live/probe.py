@@ -10,19 +10,31 @@ from typing import Any
 
 from dispatcher.core.policy import RetryPolicy
 from dispatcher.delivery.attempt import signed_request
-from dispatcher.delivery.settings import Settings
+from dispatcher.delivery.mailbox import is_mail
+from dispatcher.delivery.message import mail_request
+from dispatcher.delivery.settings import Payload, Settings
 from dispatcher.delivery.signing import parse_signer
 from dispatcher.delivery.transport import Answer, Request, Transport
 
 BODY = b'{"type":"dispatcher.test"}'
 
 
-def probe_request(settings: Settings, now: int) -> Request:
+def probe_request(endpoint_id: str, settings: Settings, now: int) -> Request:
     """What an endpoint is probed with at `now`, in milliseconds."""
+    event_id = f"test_{secrets.token_hex(16)}"
+    if is_mail(settings.url):
+        return mail_request(
+            url=settings.url,
+            subject=settings.subject,
+            endpoint_id=endpoint_id,
+            event_id=event_id,
+            timestamp=now // 1000,
+            payload=Payload(body=BODY, type="dispatcher.test"),
+        )
     return signed_request(
         url=settings.url,
         method=settings.method,
-        event_id=f"test_{secrets.token_hex(16)}",
+        event_id=event_id,
         timestamp=now // 1000,
         body=BODY,
         signers=[parse_signer(secret.text) for secret in settings.secrets if secret.signs_at(now)],

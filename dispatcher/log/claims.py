@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
+from dispatcher.core.entries import MAIL_URL
 from dispatcher.log.rows import driver, fetch_at_once, insert_rows
 from dispatcher.log.schema import claims as claims_table
 
@@ -32,6 +33,8 @@ class Limits(NamedTuple):
     lease: int
     """How long a claim holds, in the log's unit."""
     per_tenant: int = 64
+    mails: int = 0
+    """Of one worker; none of a worker that sends no mail."""
 
 
 _COLUMNS = "fence, endpoint_id, lane, delivery_id, position, attempt, worker, started_at, leased_until"
@@ -60,7 +63,9 @@ _HAS_MORE_LANES = (
 _DELIVERY = "d.lane, d.delivery_id, d.position, d.attempts + 1"
 _FIRST_OF_DUE_ENDPOINTS = (
     f"(SELECT e.endpoint_id, e.resumptions, {_FREE} AS free, {_FIRST_HEAD} AS head,"
-    f" {_HAS_MORE_LANES} AS more FROM dispatcher_endpoints AS e WHERE e.next_due_at <= :now"
+    f" {_HAS_MORE_LANES} AS more, e.url = '{MAIL_URL}' AS mail"
+    " FROM dispatcher_endpoints AS e WHERE e.next_due_at <= :now"
+    f" AND (:mail OR e.url <> '{MAIL_URL}')"
     " AND substr(e.endpoint_id, 1, instr(e.endpoint_id, '/') - 1) NOT IN"
     " (SELECT value FROM json_each(:full_tenants))"
     f" AND {_FREE} > 0 AND {_FIRST_HEAD} IS NOT NULL ORDER BY e.next_due_at, e.rowid LIMIT :limit) AS due"
@@ -76,6 +81,10 @@ _NEXT_CHANGE = (
     " (SELECT min(next_due_at) AS at FROM dispatcher_endpoints WHERE next_due_at > ?"
     " UNION ALL SELECT min(leased_until) + 1 FROM dispatcher_claims)"
 )
+_MAILS = (
+    "SELECT count(*) FROM dispatcher_claims AS c JOIN dispatcher_endpoints AS e"
+    f" ON e.endpoint_id = c.endpoint_id WHERE c.worker = ? AND e.url = '{MAIL_URL}'"
+)
 _LAST_FENCE = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'dispatcher_claims'"
 _BY_TENANT = (
     "(SELECT substr(endpoint_id, 1, instr(endpoint_id, '/') - 1) AS tenant, count(*) AS count"
@@ -89,28 +98,39 @@ def claim(connection: Connection, now: int, worker: str, limit: int, limits: Lim
     The view tables must say what the log says, under the lock of the transaction.
     """
     claims: list[Claim] = []
+    mail = limits.mails > 0
     while len(claims) < limit:
         asked = limit - len(claims)
-        found, endpoints = _due(connection, now, asked, limits.per_tenant)
+        found, endpoints, mail = _due(connection, now, worker, asked, limits, mail)
         claims += _insert(connection, [(*one, worker, now, now + limits.lease) for one in found])
-        # When many endpoints were asked for in vain, since their tenants came to their limits just now,
-        # others wait behind them.
+        # When many endpoints were asked for in vain, since their tenants came to their limits just now, or
+        # mail did, others wait behind them.
         if endpoints < asked:
             break
     return claims
 
 
-def _due(connection: Connection, now: int, limit: int, per_tenant: int) -> tuple[list[tuple[Any, ...]], int]:
-    """(endpoint, lane, delivery, position, attempt) to claim, and how many endpoints were looked at."""
+def _due(
+    connection: Connection, now: int, worker: str, limit: int, limits: Limits, mail: bool
+) -> tuple[list[tuple[Any, ...]], int, bool]:
+    """(endpoint, lane, delivery, position, attempt) to claim, how many endpoints were looked at, and whether
+    more may be claimed for those of mail, if any may now."""
+    per_tenant = limits.per_tenant
+    room_for_mail: int | None = None
     at_tenant = Counter(dict(fetch_at_once(connection, "tenant, count", _BY_TENANT, ())))
     full = [tenant for tenant, count in at_tenant.items() if count >= per_tenant]
-    given = {"now": now, "limit": limit, "full_tenants": json.dumps(full)}
-    columns = f"due.endpoint_id, due.resumptions, due.free, due.more, {_DELIVERY}"
+    given = {"now": now, "limit": limit, "full_tenants": json.dumps(full), "mail": mail}
+    columns = f"due.endpoint_id, due.resumptions, due.free, due.more, due.mail, {_DELIVERY}"
     endpoints = fetch_at_once(connection, columns, _FIRST_OF_DUE_ENDPOINTS, given)
     found: list[tuple[Any, ...]] = []
-    for endpoint_id, resumptions, free, more, *first in endpoints:
+    for endpoint_id, resumptions, free, more, by_mail, *first in endpoints:
         tenant = tenant_of(endpoint_id)
         room = min(free, limit - len(found), per_tenant - at_tenant[tenant])
+        if by_mail:
+            if room_for_mail is None:
+                (claimed,) = driver(connection).execute(_MAILS, (worker,)).fetchone()
+                room_for_mail = limits.mails - claimed
+            room = min(room, room_for_mail)
         if room <= 0:
             continue
         heads = [first]
@@ -119,7 +139,9 @@ def _due(connection: Connection, now: int, limit: int, per_tenant: int) -> tuple
             heads = fetch_at_once(connection, _DELIVERY, _DUE_OF_ENDPOINT, given)
         found += ((endpoint_id, *head) for head in heads)
         at_tenant[tenant] += len(heads)
-    return found, len(endpoints)
+        if by_mail and room_for_mail is not None:
+            room_for_mail -= len(heads)
+    return found, len(endpoints), mail and (room_for_mail is None or room_for_mail > 0)
 
 
 def release(connection: Connection, fences: Sequence[int]) -> set[int]:
@@ -151,6 +173,12 @@ def claimed(connection: Connection, delivery_ids: Sequence[str]) -> set[str]:
     those = "dispatcher_claims WHERE delivery_id IN (SELECT value FROM json_each(?))"
     found = fetch_at_once(connection, "delivery_id", those, (json.dumps(list(delivery_ids)),))
     return {delivery_id for (delivery_id,) in found}
+
+
+def has_mail(connection: Connection) -> bool:
+    """Whether there are endpoints of mail."""
+    found = driver(connection).execute(f"SELECT 1 FROM dispatcher_endpoints WHERE url = '{MAIL_URL}' LIMIT 1")
+    return found.fetchone() is not None
 
 
 def tenant_of(endpoint_id: str) -> str:

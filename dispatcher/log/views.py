@@ -11,7 +11,7 @@ import msgspec
 from sqlalchemy import Connection
 
 from dispatcher.core.entities import Delivery, Endpoint, Lane, StoredDelivery
-from dispatcher.core.entries import BodyFormat, Ordering
+from dispatcher.core.entries import MAIL_URL, BodyFormat, Ordering
 from dispatcher.core.policy import RetryPolicy
 from dispatcher.core.state import Place, State
 from dispatcher.core.types import wants
@@ -333,11 +333,16 @@ class ViewSource:
         rows = self._rows("SELECT endpoint_id FROM dispatcher_endpoints WHERE next_due_at <= ?", ts)
         return [endpoint_id for (endpoint_id,) in rows]
 
-    def backlog(self) -> tuple[int, int | None]:
-        """How many events of enabled endpoints are pending, and when the first of them is due."""
+    def backlog(self, mail: bool) -> tuple[int, int | None]:
+        """How many events of enabled endpoints are pending, and when the first of them is due.
+
+        Those of mail are left out unless they are wanted, too.
+        """
         ((pending, next_due_at),) = self._rows(
             "SELECT coalesce(sum(pending), 0), min(next_due_at) FROM dispatcher_endpoints"
-            " WHERE disabled IS NULL"
+            " WHERE disabled IS NULL AND (? OR url <> ?)",
+            mail,
+            MAIL_URL,
         )
         return pending, next_due_at
 

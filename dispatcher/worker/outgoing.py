@@ -6,6 +6,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from dispatcher.delivery.attempt import signed_request
+from dispatcher.delivery.mailbox import is_mail
+from dispatcher.delivery.message import mail_request
 from dispatcher.delivery.settings import Settings, decode_payload, decode_settings
 from dispatcher.delivery.signing import Signer, parse_signer
 from dispatcher.delivery.transport import Request
@@ -42,10 +44,22 @@ class Outgoing:
         settings, signers = self._ready(claim.endpoint_id, claimed.settings)
         key = self._vault.payload_key(claimed.payload.wrapped)
         payload = decode_payload(self._vault.unseal_payload(claim.delivery_id, key, claimed.payload.sealed))
+        event_id = claim.delivery_id.rpartition("/")[2]
+        if is_mail(settings.url):
+            mail = mail_request(
+                url=settings.url,
+                subject=settings.subject,
+                endpoint_id=claim.endpoint_id,
+                event_id=event_id,
+                timestamp=claim.started_at // 1000,
+                payload=payload,
+                deadline=DEADLINE,
+            )
+            return mail, key
         request = signed_request(
             url=settings.url,
             method=settings.method,
-            event_id=claim.delivery_id.rpartition("/")[2],
+            event_id=event_id,
             timestamp=claim.started_at // 1000,
             body=payload.body,
             signers=[

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from dispatcher.core.entries import AttemptRecorded, AttemptReleased, Entry
 from dispatcher.delivery.transport import Transport, never_sent
 from dispatcher.errors import DispatcherError, MasterKeyMissing, StorageError, UsageError, VaultError
+from dispatcher.log import claims
 from dispatcher.log.claims import Limits
 from dispatcher.log.commit import Commit, Committer
 from dispatcher.log.vault import Vault
@@ -25,6 +26,8 @@ from dispatcher.worker.turn import Claimed, Outcome, Turn, take_turn
 
 LEASE = 30.0
 """Seconds that a claim holds beyond the deadline."""
+MAILS_AT_ONCE = 32
+"""Of one worker that may send them."""
 TROUBLED_PAUSE = 0.5
 """Seconds until a database that could not serve is asked again."""
 MANY = 16
@@ -68,10 +71,12 @@ class Worker:
         name: str | None = None,
         concurrency: int = 256,
         per_tenant: int = 64,
+        mails: int = 0,
         poll: float = 0.045,
         grace: float = 10.0,
     ) -> None:
-        """Up to `concurrency` requests at once, `per_tenant` of one tenant over all workers.
+        """Up to `concurrency` requests at once, `per_tenant` of one tenant over all workers, `mails` of them
+        to endpoints of mail: a mail server that hangs never delays the others.
 
         Work of other processes is noticed within `poll` seconds. `grace`, in seconds, is how long `stop`
         lets requests in flight finish.
@@ -86,7 +91,7 @@ class Worker:
         self._concurrency = concurrency
         self._poll = poll
         self._grace = grace
-        self._limits = Limits(round((DEADLINE + LEASE) * 1000), per_tenant)
+        self._limits = Limits(round((DEADLINE + LEASE) * 1000), per_tenant, mails)
         self._counted: Counter[str] = Counter()
         self._sending: set[asyncio.Task[None]] = set()
         self._outcomes: list[Outcome] = []
@@ -123,6 +128,10 @@ class Worker:
         """Wait until it ends, at most so many seconds; whether it has."""
         # Not by the thread's own join: a Ctrl-C within that leaves it taken for ended.
         return self._ended.wait(timeout)
+
+    @property
+    def sends_mail(self) -> bool:
+        return self._limits.mails > 0
 
     def figures(self) -> Figures:
         return Figures(in_flight=len(self._sending), **self._counted)
@@ -186,6 +195,8 @@ class Worker:
     def _work(self, commit: Commit, outcomes: list[Outcome], limit: int) -> Turn:
         """In the committer's thread."""
         turn = take_turn(commit, self._vault, outcomes, self.name, limit, self._limits)
+        if self._looked == 0 and not self._limits.mails and claims.has_mail(commit.connection):
+            logger.warning("endpoints of mail are left to other workers: no mail server is configured")
         self._looked = commit.state.position
         return turn
 
