@@ -65,6 +65,7 @@ def _live(state: State, delivery: Delivery) -> dict[str, Any]:
         "in_flight_since": None if sender is None else sender[1],
         "worker": None if sender is None else sender[0],
         "erased": delivery.erased,
+        **({"scrubbed": source.scrubbed(delivery.order)} if delivery.erased else {}),
     }
 
 

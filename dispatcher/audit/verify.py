@@ -15,7 +15,7 @@ from dispatcher.audit.tree import TEXT_DAMAGED, check_tree
 from dispatcher.core.merkle import parse_head
 from dispatcher.errors import LogCorrupt, StorageError, TextDamaged, UsageError
 from dispatcher.log.collector import paused_collector
-from dispatcher.log.compare import differences
+from dispatcher.log.compare import differences, erasure_differences
 from dispatcher.log.conservation import STATES, conservation
 from dispatcher.log.fold import Progress, fold
 from dispatcher.log.open import Connection, Database, Target
@@ -91,6 +91,11 @@ def _fold_findings(connection: Connection, progress: Progress) -> Iterator[Findi
     for difference in differences(connection, state):
         yield Finding(difference.position, f"{difference.table}: {difference.message}")
     yield from _conservation_findings(connection)
+    if state.kind != "live":
+        return  # It has no payloads.
+    for position, erased in erasure_differences(connection):
+        message = "is erased, but its key is still there" if erased else "is not erased, but its key is"
+        yield Finding(position, f"the payload {message}")
 
 
 def _conservation_findings(connection: Connection) -> Iterator[Finding]:

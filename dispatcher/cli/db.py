@@ -92,13 +92,14 @@ def scrub(wait: int, database: str, out: Output) -> None:
     The exit code is 1 if others held it back: run it again.
     """
     from dispatcher.log.open import Database
+    from dispatcher.log.scrub import scrub as scrub_keys
 
     with Database(database, "write") as opened:
-        done = opened.empty_wal(0)
+        done = scrub_keys(opened, 0)
         if not done and wait:
             if sys.stderr is not None and sys.stderr.isatty():
                 print(f"waiting up to {wait} s for others that read or write", file=sys.stderr)
-            done = opened.empty_wal(wait)
+            done = scrub_keys(opened, wait)
     if out.json:
         out.document({"scrubbed": done})
     else:

@@ -94,7 +94,7 @@ def status_in_words(found: dict[str, Any]) -> dict[str, Cell]:
         count = f"{found['blocks']}" + (" or more" if found["blocks"] == MOST_COUNTED else "")
         words["blocks"] = f"{count} event{'' if count == '1' else 's'} behind it"
     if found["erased"]:
-        words["payload"] = "erased"
+        words["payload"] = "erased" if found["scrubbed"] else "erased, not yet scrubbed"
     return words
 
 

@@ -79,6 +79,8 @@ def show(endpoint_id: str, tenant: str, database: str, out: Output) -> None:
             found["endpoint_id"] = f"{tenant}/{endpoint_id}"
         found["types"] = "all" if found["types"] is None else " ".join(found["types"]) or "none"
         found["body_format"] = found["body_format"] or "given"
+        kept = found["keep_payloads"]
+        found["keep_payloads"] = "forever" if kept is None else times.span(kept)
         if found["next_due_at"] is not None:
             found["next_due_at"] = times.ahead(found["next_due_at"])
         policy["waits"] = [times.span(wait) for wait in policy["waits"]]

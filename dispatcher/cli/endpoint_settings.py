@@ -22,6 +22,13 @@ SECRET = Sensitive()
 KEEP_IT = "Keep the secret: the receiver checks signatures with it, and it is not shown again."
 
 
+def a_time_of_keeping(value: str) -> float | str:
+    try:
+        return value if value == "forever" else float(value)
+    except ValueError:
+        raise click.BadParameter("give a number of days, such as 30 or 0.5, or forever.") from None
+
+
 def settings_options(command: Callable[..., None]) -> Callable[..., None]:
     """What `add` and `set` share: the command is called with them by name, None for what is not given."""
     options = (
@@ -62,6 +69,12 @@ def settings_options(command: Callable[..., None]) -> Callable[..., None]:
             "--erase",
             type=click.Choice(["never", "on_delivery", "on_final"]),
             help="Erase a payload once it is delivered, or delivered or dead. [default: never]",
+        ),
+        click.option(
+            "--keep-payloads",
+            type=a_time_of_keeping,
+            metavar="DAYS|forever",
+            help="Erase payloads so long after an event is delivered, dead or cancelled. [default: forever]",
         ),
         click.option(
             "--type",
@@ -213,6 +226,7 @@ def settings_of(
     disable_when_gone: bool | None,
     erase: str | None,
     subject: str | None,
+    keep_payloads: float | str | None,
     types: tuple[str, ...],
     all_types: bool,
     no_types: bool,
@@ -229,6 +243,7 @@ def settings_of(
         "disable_when_gone": disable_when_gone,
         "erase": erase,
         "subject": subject,
+        "keep_payloads": keep_payloads,
         "body_format": body_format,
     }
     settings = {name: value for name, value in settings.items() if value is not None}

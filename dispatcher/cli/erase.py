@@ -10,6 +10,7 @@ from dispatcher.cli.failure import a_finding
 from dispatcher.cli.live import DEFAULT_TENANT, actor_option, opened
 from dispatcher.cli.options import an_id, common_options
 from dispatcher.cli.output import Output, shown
+from dispatcher.cli.progress import Bar
 from dispatcher.cli.times import a_time
 from dispatcher.errors import Refused
 
@@ -60,10 +61,13 @@ def erase(
             whose = f"tenant {of}" if endpoint_id is None else endpoint_id
             some = "all payloads" if older_than is None else "older payloads"
             confirm(f"{some} of {whose}", yes)
-            if endpoint_id is None:
-                erased, left = live.erase_tenant(of, older_than=older_than, actor=actor)
-            else:
-                erased, left = live.erase(endpoint_id, older_than=older_than, tenant=of, actor=actor)
+            with Bar("erasing") as bar:
+                if endpoint_id is None:
+                    erased, left = live.erase_tenant(of, older_than=older_than, actor=actor, progress=bar)
+                else:
+                    erased, left = live.erase(
+                        endpoint_id, older_than=older_than, tenant=of, actor=actor, progress=bar
+                    )
             told = {"tenant": of} if endpoint_id is None else {"tenant": of, "endpoint_id": endpoint_id}
     if out.json:
         out.document({**told, "erased": erased, "in_flight": left})

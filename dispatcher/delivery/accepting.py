@@ -7,7 +7,7 @@ import os
 import re
 import time
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -22,6 +22,8 @@ MAX_BODY: Final = 256 * 1024
 MOST_AT_ONCE: Final = 1000
 """Requests at once, for one endpoint."""
 MOST_PATTERNS: Final = 100
+DAY: Final = 86_400_000
+"""Milliseconds."""
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}", re.ASCII)
 
 
@@ -87,6 +89,15 @@ def check_whole(value: object, name: str) -> None:
     """Whether it is a number of seconds or milliseconds."""
     if type(value) is not int or not 0 <= value <= LONGEST:
         raise Refused("invalid_argument", f"{name} is none of the values that it can have")
+
+
+def kept_for(days: float | Literal["forever"] | None) -> int | None:
+    """So many days in milliseconds; None for good. Raises Refused for what is no time."""
+    if days is None or days == "forever":
+        return None
+    if type(days) not in (int, float) or not 1 <= days * DAY <= LONGEST:
+        raise Refused("invalid_argument", "keep_payloads is a number of days above 0, or forever")
+    return round(days * DAY)
 
 
 def body_of(payload: Any) -> bytes:

@@ -11,7 +11,7 @@ from dispatcher.audit.tenant_view import status_for_tenant
 from dispatcher.core.entries import MAIL_URL, Erasing, Ordering
 from dispatcher.core.operations import Disable, Enable, Register, Revive, Update
 from dispatcher.core.policy import PROMISED, RetryPolicy
-from dispatcher.delivery.accepting import check_fields, check_name, check_patterns, check_whole
+from dispatcher.delivery.accepting import check_fields, check_name, check_patterns, check_whole, kept_for
 from dispatcher.delivery.authentication import Authentication
 from dispatcher.delivery.guard import Guard
 from dispatcher.delivery.refusals import MailNotConfigured, NotOfThisKind
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 Wrapping = Literal["given", "standard", "cloudevents"]
 CHANGEABLE = frozenset(
-    {"policy", "order", "concurrency", "disable_when_gone", "erase", "types", "body_format"}
+    {"policy", "order", "concurrency", "disable_when_gone", "erase", "keep_payloads", "types", "body_format"}
 )
 
 
@@ -62,6 +62,7 @@ class Endpoints(Views):
         concurrency: int = 8,
         disable_when_gone: bool = False,
         erase: Erasing = "never",
+        keep_payloads: float | Literal["forever"] | None = None,
         types: Sequence[str] | None = None,
         body_format: Wrapping = "given",
         subject: str | None = None,
@@ -73,9 +74,12 @@ class Endpoints(Views):
         authentication, but a subject, in which `{type}` and `{event_id}` stand for those of the event.
 
         Its events' payloads are erased `on_delivery`, `on_final` (delivered or dead), or `never` by
-        themselves. Of published events it wants those of `types`, such as `["invoice.*", "user.created"]`:
-        all unless given, none if there are none. They are sent as they are `given`, as Standard Webhooks
-        advises (`standard`: type, timestamp, data), or as CloudEvents 1.0 (`cloudevents`).
+        themselves. Workers erase those that are left `keep_payloads` days after they were delivered, died or
+        were cancelled; None, or `forever`, keeps them.
+
+        Of published events it wants those of `types`, such as `["invoice.*", "user.created"]`: all unless
+        given, none if there are none. They are sent as they are `given`, as Standard Webhooks advises
+        (`standard`: type, timestamp, data), or as CloudEvents 1.0 (`cloudevents`).
         """
         name = check_name(tenant, endpoint_id)
         origin, digest = self._settings.in_the_log(url)
@@ -101,6 +105,7 @@ class Endpoints(Views):
             concurrency=concurrency,
             disable_when_gone=disable_when_gone,
             erase=erase,
+            keep_payloads=kept_for(keep_payloads),
             types=check_patterns(types),
             body_format=None if body_format == "given" else body_format,
             actor=actor,
@@ -122,8 +127,8 @@ class Endpoints(Views):
         actor: str | None = None,
         **settings: Any,
     ) -> None:
-        """Change what is named: also policy, order, concurrency, disable_when_gone, erase, types and
-        body_format.
+        """Change what is named: also policy, order, concurrency, disable_when_gone, erase,
+        keep_payloads, types and body_format.
 
         What it wants, and in which format, is that of events published from now on.
         """
@@ -136,6 +141,8 @@ class Endpoints(Views):
         changed = {key: value for key, value in changed.items() if value is not None}
         if "policy" in settings:
             settings["policy"] = settings["policy"].scaled(UNITS_PER_SECOND)
+        if "keep_payloads" in settings:
+            settings["keep_payloads"] = kept_for(settings["keep_payloads"])
         if "types" in settings:
             settings["types"] = check_patterns(settings["types"])
         if settings.get("body_format") == "given":

@@ -15,9 +15,14 @@ from dispatcher.errors import Refused
 from dispatcher.live.views import Views
 from dispatcher.log import claims
 from dispatcher.log.commit import Commit, Committer
+from dispatcher.log.fold import Progress
 from dispatcher.log.read import first_since
 
 ERASED_AT_ONCE = 500
+
+
+def unseen(done: int, total: int) -> None:
+    """Nobody looks how far it has come."""
 
 
 class Erased(NamedTuple):
@@ -42,6 +47,7 @@ class Eraser(Views):
         older_than: int | None = None,
         tenant: str = "default",
         actor: str | None = None,
+        progress: Progress = unseen,
     ) -> Erased:
         """Make payloads of an endpoint, and what was answered to them, unreadable for ever.
 
@@ -52,7 +58,7 @@ class Eraser(Views):
         """
         name = check_name(tenant, endpoint_id)
         if event_ids is None:
-            return self._erase_all([name], older_than, actor)
+            return self._erase_all([name], older_than, actor, progress)
         if older_than is not None:
             raise Refused("invalid_argument", "event ids and a time are not given together")
         ids = list(dict.fromkeys(check_name(tenant, endpoint_id, event_id) for event_id in event_ids))
@@ -61,16 +67,25 @@ class Eraser(Views):
             self._committer.submit(partial(_check, delivery_ids=ids)).result()
         return Erased(sum(self._step(some, actor, named=True).erased for some in _steps(ids)))
 
-    def erase_tenant(self, tenant: str, *, older_than: int | None = None, actor: str | None = None) -> Erased:
+    def erase_tenant(
+        self,
+        tenant: str,
+        *,
+        older_than: int | None = None,
+        actor: str | None = None,
+        progress: Progress = unseen,
+    ) -> Erased:
         """`erase`, for all endpoints of a tenant."""
         check_name(tenant)
         with self._standing() as state:
             endpoints = stored(state).endpoints_of(tenant)
         if not endpoints:
             raise Refused("unknown_tenant")
-        return self._erase_all(endpoints, older_than, actor)
+        return self._erase_all(endpoints, older_than, actor, progress)
 
-    def _erase_all(self, endpoints: Sequence[str], older_than: int | None, actor: str | None) -> Erased:
+    def _erase_all(
+        self, endpoints: Sequence[str], older_than: int | None, actor: str | None, progress: Progress
+    ) -> Erased:
         if older_than is not None:
             check_whole(older_than, "older_than")
         check_fields(Erase("", actor=actor))
@@ -80,7 +95,7 @@ class Eraser(Views):
             if any(state.endpoint(endpoint_id) is None for endpoint_id in endpoints):
                 raise Refused("unknown_endpoint")
         erased = in_flight = 0
-        for endpoint_id in endpoints:
+        for number, endpoint_id in enumerate(endpoints):
             after: int | None = 0
             while after is not None:
                 with self._standing() as state:
@@ -89,6 +104,8 @@ class Eraser(Views):
                     step = self._step(ids, actor, named=False)
                     erased += step.erased
                     in_flight += step.in_flight
+                # Positions, as the log's are shared by all: of each endpoint it is walked over once.
+                progress(number * before + (before if after is None else after), len(endpoints) * before)
         return Erased(erased, in_flight)
 
     def _step(self, delivery_ids: Sequence[str], actor: str | None, *, named: bool) -> Erased:

@@ -41,7 +41,8 @@ class Views:
 
         state, attempts of max_attempts, next_attempt_at, last_status and last_error; disabled (why the
         endpoint is), waits_behind (an event), blocks (how many later ones wait for it, 10,000 at most);
-        in_flight_since and worker, while a request is under way; erased: whether its payload is. The state
+        in_flight_since and worker, while a request is under way; erased: whether its payload is, and
+        then scrubbed: whether no byte of its key is left in the database and the files beside it. The state
         is `accepted` of one that is not in the log yet, and `refused`, with the reason, when it never came
         there; accepted_at tells when it was.
         """

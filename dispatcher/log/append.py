@@ -30,6 +30,7 @@ _DESTROY_KEYS = (
     "UPDATE dispatcher_payload_keys SET key = zeroblob(length(key))"
     " WHERE n IN (SELECT value FROM json_each(?))"
 )
+_NOTE_UNSCRUBBED = "INSERT OR IGNORE INTO dispatcher_unscrubbed SELECT value FROM json_each(?)"
 
 
 class Memory:
@@ -135,7 +136,9 @@ class Appender:
         self._rows_beside.clear()
         if self._erased:
             # Here, so that no entry says so of a payload that can still be read.
-            driver(self.connection).execute(_DESTROY_KEYS, (json.dumps(self._erased),))
+            erased = (json.dumps(self._erased),)
+            driver(self.connection).execute(_DESTROY_KEYS, erased)
+            driver(self.connection).execute(_NOTE_UNSCRUBBED, erased)
             self._erased = []
         deliveries = self._deliveries.values()
         lanes = {id(delivery.lane): delivery.lane for delivery in deliveries}.values()

@@ -95,7 +95,7 @@ class Committer:
     """
 
     def __init__(self, database: Database, clock: Clock, first: First | None = None) -> None:
-        self._database = database
+        self.database = database
         self._clock = clock
         self._first = first
         self._memory = Memory()
@@ -127,7 +127,7 @@ class Committer:
 
     def watch(self) -> Watch:
         """Tells when other processes, or this one, have written. Close it."""
-        return self._database.watch()
+        return self.database.watch()
 
     def submit(self, work: Callable[[Commit], T], about: Sequence[str] = ()) -> Future[T]:
         """Have work done; the future is done once its transaction is durable.
@@ -184,7 +184,7 @@ class Committer:
         first_at: int | None = None
         try:
             while True:
-                with appending(self._database, "live", self._memory) as log:
+                with appending(self.database, "live", self._memory) as log:
                     begun_at, last = log.state.position, log.state.ts
                     now = self._clock.now(last)
                     # Whatever the clock says: entries never go back in time.

@@ -93,3 +93,13 @@ def _difference(table: Table, found: Row | None, wanted: Row | None) -> Differen
         wrong = [c.name for c, a, b in zip(table.columns, found, wanted, strict=True) if a != b]
         message = f"the row of {named} differs from the log in {', '.join(wrong)}"
     return Difference(table.name, position, message)
+
+
+def erasure_differences(connection: Connection) -> list[tuple[int, bool]]:
+    """(position, erased) of deliveries whose payloads' keys say otherwise."""
+    found = connection.exec_driver_sql(
+        "SELECT d.position, d.erased FROM dispatcher_deliveries AS d"
+        " JOIN dispatcher_payload_keys AS k ON k.n = d.position"
+        " WHERE d.erased <> (k.key = zeroblob(length(k.key))) ORDER BY d.position"
+    )
+    return [(position, bool(erased)) for position, erased in found]

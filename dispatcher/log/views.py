@@ -305,6 +305,11 @@ class ViewSource:
         )
         return [Subscriber(*row) for row in rows]
 
+    def scrubbed(self, position: int) -> bool:
+        """Whether no byte of an erased payload's key is left, neither in the file nor beside it."""
+        found = self._rows("SELECT 1 FROM dispatcher_unscrubbed WHERE n = ?", position)
+        return not found
+
     def unerased(self, endpoint_id: str, after: int, before: int, limit: int) -> tuple[list[str], int | None]:
         """Deliveries of an endpoint with a payload, enqueued between two positions, in order.
 

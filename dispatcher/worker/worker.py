@@ -21,6 +21,7 @@ from dispatcher.log.claims import Limits
 from dispatcher.log.commit import Commit, Committer
 from dispatcher.log.vault import Vault
 from dispatcher.log.watch import Watch
+from dispatcher.worker.housekeeping import Housekeeping
 from dispatcher.worker.outgoing import DEADLINE, Outgoing
 from dispatcher.worker.turn import Claimed, Outcome, Turn, take_turn
 
@@ -88,6 +89,7 @@ class Worker:
         self._vault = vault
         self._transport = transport
         self._outgoing = Outgoing(vault)
+        self._housekeeping = Housekeeping(committer)
         self._concurrency = concurrency
         self._poll = poll
         self._grace = grace
@@ -155,6 +157,7 @@ class Worker:
         looking = threading.Thread(
             target=self._look_around, args=(watch,), name="dispatcher-worker-watch", daemon=True
         )
+        self._housekeeping.start()
         looking.start()
         try:
             while not self._stopping:
@@ -173,6 +176,7 @@ class Worker:
             self._loop = None
             self._no_more_looking.set()
             looking.join()
+            self._housekeeping.stop()
             watch.close()
             await self._transport.close()
 
@@ -249,6 +253,7 @@ class Worker:
         In a thread of its own, where a look takes a tenth of what it takes in the loop.
         """
         while not self._no_more_looking.wait(self._poll):
+            self._housekeeping.look()
             if watch.changed() or self._is_due():
                 self._changed = True
                 self._from_outside(self._woken.set)

@@ -37,6 +37,8 @@ def test_an_event_is_erased_by_its_id(command: Command, live: Dispatcher, databa
     live.register("shop", URL)
     enqueue(live, "one", "two")
     assert command("erase", "one", "--yes", "--actor", "me") == (0, "one is erased\n", "")
+    assert ["payload", "erased, not yet scrubbed"] in command("status", "one").lines
+    assert command("db", "scrub").code == 0
     assert ["payload", "erased"] in command("status", "one").lines
     assert "me" in command("history", "one", "--json").out
     assert command("erase", "two", "--endpoint", "shop", "--yes", "--json").json == {

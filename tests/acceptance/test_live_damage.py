@@ -68,3 +68,6 @@ def test_what_cannot_be_decrypted_holds_up_nobody_else(
         eventually(lambda: live.status("shop", "one")["attempts"] or state(live, "one") == "dead")
     assert state(live, "one") in ("pending", "dead")
     assert {arrival.event for arrival in receiver.seen} == {"fine", "later"}
+    with closing(sqlite3.connect(database)) as connection, connection:
+        # A key of zeros would be found: nobody has erased it.
+        connection.execute("UPDATE dispatcher_payload_keys SET key = randomblob(69) WHERE n = 3")
