@@ -13,7 +13,7 @@ from dispatcher.core.operations import Erase, Refusal
 from dispatcher.delivery.accepting import check_fields, check_name, check_whole
 from dispatcher.errors import Refused
 from dispatcher.live.views import Views
-from dispatcher.log import claims
+from dispatcher.log import claims, inbox
 from dispatcher.log.commit import Commit, Committer
 from dispatcher.log.fold import Progress
 from dispatcher.log.read import first_since
@@ -53,12 +53,13 @@ class Eraser(Views):
 
         Of the events named: all, or none if one is unknown or `in_flight` (of more than 500, only from the
         beginning). Else of all that are there now, or that were enqueued before `older_than`, 500 in a
-        transaction, but for those being sent. A pending event is cancelled with it, other states stay.
-        Stopped at any time, it does the rest when it is called again.
+        transaction, but for those being sent. A pending event is cancelled with it, other states stay; what
+        the inbox refused is given up. Stopped at any time, it does the rest when it is called again.
         """
         name = check_name(tenant, endpoint_id)
         if event_ids is None:
-            return self._erase_all([name], older_than, actor, progress)
+            found = self._erase_all([name], older_than, actor, progress)
+            return found._replace(erased=found.erased + self._drop(tenant, name, older_than))
         if older_than is not None:
             raise Refused("invalid_argument", "event ids and a time are not given together")
         ids = list(dict.fromkeys(check_name(tenant, endpoint_id, event_id) for event_id in event_ids))
@@ -81,7 +82,8 @@ class Eraser(Views):
             endpoints = stored(state).endpoints_of(tenant)
         if not endpoints:
             raise Refused("unknown_tenant")
-        return self._erase_all(endpoints, older_than, actor, progress)
+        found = self._erase_all(endpoints, older_than, actor, progress)
+        return found._replace(erased=found.erased + self._drop(tenant, None, older_than))
 
     def _erase_all(
         self, endpoints: Sequence[str], older_than: int | None, actor: str | None, progress: Progress
@@ -89,6 +91,8 @@ class Eraser(Views):
         if older_than is not None:
             check_whole(older_than, "older_than")
         check_fields(Erase("", actor=actor))
+        # What waits in the inbox is taken into the log before this is done.
+        self._committer.submit(lambda commit: None).result()
         with self._standing() as state:
             connection = stored(state).connection
             before = state.position + 1 if older_than is None else first_since(connection, older_than)
@@ -107,6 +111,14 @@ class Eraser(Views):
                 # Positions, as the log's are shared by all: of each endpoint it is walked over once.
                 progress(number * before + (before if after is None else after), len(endpoints) * before)
         return Erased(erased, in_flight)
+
+    def _drop(self, tenant: str, endpoint_id: str | None, before: int | None) -> int:
+        def work(commit: Commit) -> int:
+            found = inbox.refused_for(commit.connection, tenant, endpoint_id, before)
+            inbox.remove(commit.connection, found)
+            return len(found)
+
+        return self._committer.submit(work).result()
 
     def _step(self, delivery_ids: Sequence[str], actor: str | None, *, named: bool) -> Erased:
         work = partial(_erase, delivery_ids=delivery_ids, actor=actor, named=named)

@@ -109,8 +109,10 @@ def remove(connection: Connection, numbers: Iterable[int]) -> None:
     execute = driver(connection).execute
     execute(_DESTROY, (given,))
     execute("DELETE FROM dispatcher_inbox WHERE n IN (SELECT value FROM json_each(?))", (given,))
-    # Only all at once: deleting one of many keys may move the others.
-    execute("DELETE FROM dispatcher_inbox_keys WHERE NOT EXISTS (SELECT 1 FROM dispatcher_inbox)")
+    # Only all at once: deleting one of many keys may move the others, and where the table grew on somebody's
+    # connection copies may be left in it. Emptied on one of ours, its pages are overwritten.
+    if execute("SELECT 1 FROM dispatcher_inbox LIMIT 1").fetchone() is None:
+        execute("DELETE FROM dispatcher_inbox_keys")
 
 
 def refuse(connection: Connection, refusals: Iterable[tuple[str | None, int]]) -> None:
@@ -123,6 +125,18 @@ def refused(connection: Connection, numbers: Iterable[int] | None) -> list[int]:
     found = driver(connection).execute("SELECT n FROM dispatcher_inbox WHERE refused IS NOT NULL ORDER BY n")
     wanted = None if numbers is None else set(numbers)
     return [n for (n,) in found if wanted is None or n in wanted]
+
+
+def refused_for(
+    connection: Connection, tenant: str, endpoint_id: str | None, before: int | None
+) -> list[int]:
+    """Which were refused, of a tenant or one of its endpoints: all, or those accepted before a time."""
+    found = driver(connection).execute(
+        "SELECT n FROM dispatcher_inbox WHERE refused IS NOT NULL AND tenant = ?"
+        " AND (? IS NULL OR endpoint_id = ?) AND (? IS NULL OR accepted_at < ?)",
+        (tenant, endpoint_id, endpoint_id, before, before),
+    )
+    return [n for (n,) in found]
 
 
 def every(connection: Connection) -> list[Accepted]:

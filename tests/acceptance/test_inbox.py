@@ -14,6 +14,8 @@ import pytest
 from dispatcher.errors import DatabaseBusy, Refused
 from dispatcher.live import Dispatcher
 from dispatcher.live.inbox import TAKEN_AT_ONCE
+from dispatcher.log.open import Database
+from dispatcher.log.scrub import scrub
 from tests.acceptance.applications import KINDS, Application, _sqlite3, orders
 from tests.acceptance.lively import entries, eventually, eventually_is, locked, rows, state
 from tests.acceptance.receiver import Receiver
@@ -327,3 +329,48 @@ def test_no_key_and_no_payload_is_in_the_file_in_the_clear(
     shop.close()
     plain.connection.close()
     assert b"marker" not in everything(database)
+
+
+def test_what_is_erased_of_an_endpoint_or_a_tenant_is_so_in_the_inbox_too(
+    shop: Dispatcher, plain: Application, database: Path
+) -> None:
+    shop.register("other", "http://127.0.0.1:1/")
+    for endpoint_id in ("shop", "other"):
+        shop.enqueue(endpoint_id, 1, event_id="known")
+    for endpoint_id in ("shop", "other"):
+        shop.enqueue(endpoint_id, 2, event_id="known", connection=plain.connection)
+        shop.enqueue(endpoint_id, 2, event_id="waits", connection=plain.connection)
+    shop.publish("a.type", 2, event_id="known", connection=plain.connection)
+    plain.commit()
+    assert shop.erase("shop").erased == 3, "one that waited, too"
+    assert shop.status("shop", "waits")["erased"]
+    assert [(event["endpoint_id"], event["refused"]) for event in shop.inbox()] == [
+        ("other", "duplicate_event"),
+        (None, "duplicate_event"),
+    ]
+    assert shop.erase_tenant("default").erased == 4
+    assert shop.inbox() == []
+    assert rows(database, "SELECT count(*) FROM dispatcher_inbox_keys") == [(0,)]
+
+
+@pytest.mark.parametrize("secure", [0, 1])
+def test_once_erased_and_scrubbed_no_byte_of_a_key_that_came_through_the_inbox_is_left(
+    shop: Dispatcher, database: Path, secure: int
+) -> None:
+    """However the application's own connection deletes; and so many that the table has to grow."""
+    count = 300
+    with _sqlite3(database) as application:
+        application.connection.execute(f"PRAGMA secure_delete = {secure}")
+        for n in range(count):
+            shop.enqueue("shop", n, event_id=f"evt-{n}", connection=application.connection)
+            if n % 50 == 0:
+                application.commit()
+        application.commit()
+    keys = [key for (key,) in rows(database, "SELECT key FROM dispatcher_inbox_keys")]
+    assert len(keys) == count
+    assert shop.erase("shop").erased == count
+    shop.close()
+    with Database(database, "write") as opened:
+        assert scrub(opened, 5)
+        left = everything(database)
+    assert [n for n, key in enumerate(keys) if key[1:33] in left] == []
