@@ -46,6 +46,13 @@ def test_an_endpoint_that_is_disabled_already_keeps_its_reason() -> None:
     assert history.endpoint().disabled == "broken"
 
 
+def test_a_status_of_another_protocol_says_nothing_of_the_kind() -> None:
+    """Such as a mail server's reply, which comes with what it stands for."""
+    history = shop("m", disable_when_gone=True)
+    assert len(history.entries(Record("m", 410, 0, outcome="permanent"))) == 1
+    assert history.endpoint().disabled is None
+
+
 def test_the_payload_is_erased_before_the_endpoint_is_disabled() -> None:
     history = shop("m", disable_when_gone=True, erase="on_final")
     bodies = history.bodies(Record("m", 410, 0))

@@ -197,7 +197,7 @@ def test_a_fence_is_never_used_again(log: LiveLog) -> None:
 @pytest.mark.parametrize(
     ("rest", "given"),
     [
-        (claims._FIRST_OF_DUE_ENDPOINTS, {"now": 0, "limit": 9, "full_tenants": '["t"]'}),
+        (claims._FIRST_OF_DUE_ENDPOINTS, {"now": 0, "limit": 9, "full_tenants": '["t"]', "mail": 1}),
         (claims._DUE_OF_ENDPOINT, {"endpoint_id": "t/a", "resumptions": 1, "now": 0, "room": 9}),
     ],
 )
