@@ -14,6 +14,7 @@ from dispatcher.worker.housekeeping import Housekeeping
 from dispatcher.worker.retention import apply_retention
 from tests.acceptance.conftest import Command, Opened
 from tests.acceptance.lively import MovedClock, bury, enqueue, entries, log_length, rows
+from tests.acceptance.test_live_concurrency import race
 from tests.acceptance.test_live_erasure import ONCE, URL, erased
 
 DAY = 86_400
@@ -117,3 +118,33 @@ def test_it_is_set_and_shown_on_the_command_line(command: Command, database: Pat
     assert command("endpoint", "set", "shop", "--keep-payloads", "forever").code == 0
     assert ["keep_payloads", "forever"] in command("endpoint", "show", "shop").lines
     assert command("endpoint", "set", "shop", "--keep-payloads", "soon").code == 2
+
+
+def test_two_workers_that_keep_house_at_once_erase_each_payload_once(
+    live: Dispatcher, opened: Opened, database: Path, clock: MovedClock
+) -> None:
+    live.register("shop", URL, policy=ONCE, keep_payloads=1)
+    ids = [f"evt-{n}" for n in range(300)]
+    live.enqueue_many([{"endpoint_id": "shop", "payload": 1, "event_id": event_id} for event_id in ids])
+    bury(live, *ids)
+    clock.move(DAY + 1)
+    both = (live, opened())
+    race(len(both), lambda n: keep_house(both[n]))
+    assert sorted(erased(database)) == sorted(ids)
+
+
+def test_how_far_an_erasure_of_many_has_come_is_told(live: Dispatcher) -> None:
+    ids = [f"evt-{n}" for n in range(1200)]
+    for endpoint_id in ("shop", "other"):
+        live.register(endpoint_id, URL)
+        live.enqueue_many(
+            [{"endpoint_id": endpoint_id, "payload": 1, "event_id": event_id} for event_id in ids]
+        )
+    seen: list[tuple[int, int]] = []
+    assert (
+        live.erase_tenant("default", progress=lambda done, total: seen.append((done, total))).erased == 2400
+    )
+    assert seen == sorted(seen)
+    assert len(seen) > 4
+    assert len({total for _, total in seen}) == 1
+    assert seen[-1][0] == seen[-1][1]
