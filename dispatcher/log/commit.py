@@ -20,6 +20,7 @@ from dispatcher.errors import DatabaseBusy, DispatcherError, Refused, StorageErr
 from dispatcher.log.append import Appender, Memory, appending
 from dispatcher.log.clock import Clock
 from dispatcher.log.open import Connection, Database
+from dispatcher.log.repeating import Repeating
 from dispatcher.log.rows import Row, driver
 from dispatcher.log.watch import Watch
 
@@ -124,6 +125,10 @@ class Committer:
     def now(self) -> int:
         """The time that an entry would carry now, in the log's unit."""
         return self._clock.now(None)
+
+    def beside(self, call: Callable[[], object], seconds: float, name: str) -> Repeating:
+        """Have something called every so many seconds, beside the committer's own work. Stop it."""
+        return Repeating(call, seconds, name)
 
     def watch(self) -> Watch:
         """Tells when other processes, or this one, have written. Close it."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from functools import partial
 
 from dispatcher.errors import DispatcherError
@@ -13,7 +12,9 @@ from dispatcher.log.scrub import scrub, unscrubbed
 from dispatcher.worker.retention import apply_retention
 
 EVERY = 10_000
-"""Milliseconds from one round to the next."""
+"""Milliseconds from one round to the next, by the log's clock."""
+LOOK = 0.5
+"""Seconds from one look at that clock to the next."""
 MOST_STEPS = 20
 """Transactions for one endpoint in a round."""
 SCRUB_WAIT = 0.2
@@ -22,43 +23,34 @@ logger = logging.getLogger("dispatcher.worker")
 
 
 class Housekeeping:
-    """Rounds in a thread of its own, from `start` to `stop`. Others may do the same at the same time."""
+    """Rounds beside a worker, from `start` to `stop`. Others may do the same at the same time."""
 
     def __init__(self, committer: Committer) -> None:
         self._committer = committer
         self._latest: int | None = None
-        self._wanted = threading.Event()
-        self._stopping = False
-        self._thread = threading.Thread(target=self._run, name="dispatcher-housekeeping", daemon=True)
 
     def start(self) -> None:
-        self._thread.start()
+        self._rounds = self._committer.beside(self._look, LOOK, "dispatcher-housekeeping")
 
     def stop(self) -> None:
         """Do one last round, so that what was erased just now is scrubbed as well."""
-        self._stopping = True
-        self._wanted.set()
-        self._thread.join()
+        self._rounds.stop()
+        self._try_round()
 
-    def look(self) -> None:
-        """Have a round done if it is time. A clock that was put back delays none."""
+    def _look(self) -> None:
+        """Do a round if it is time. A clock that was put back delays none."""
         now = self._committer.now()
         if self._latest is None or not 0 <= now - self._latest < EVERY:
             self._latest = now
-            self._wanted.set()
+            self._try_round()
 
-    def _run(self) -> None:
-        last = False
-        while not last:
-            self._wanted.wait()
-            self._wanted.clear()
-            last = self._stopping
-            try:
-                self.round()
-            except DispatcherError as error:
-                logger.error("housekeeping has to wait: %s. %s", error, error.remedy)
-            except Exception:
-                logger.exception("housekeeping failed; it is tried again")
+    def _try_round(self) -> None:
+        try:
+            self.round()
+        except DispatcherError as error:
+            logger.error("housekeeping has to wait: %s. %s", error, error.remedy)
+        except Exception:
+            logger.exception("housekeeping failed; it is tried again")
 
     def round(self) -> None:
         """Writes nothing when there is nothing to do."""

@@ -103,7 +103,6 @@ class Worker:
         self._next_change: int | None = None
         self._changed = False
         """Whether there was a reason to look since then."""
-        self._no_more_looking = threading.Event()
         self._appended = 0
         """The log's position after what this process committed last."""
         self._stopping = False
@@ -116,15 +115,16 @@ class Worker:
         self._thread.start()
 
     def stop(self, grace: float | None = None) -> None:
-        """Claim nothing more, let requests in flight finish within the grace, release the rest.
+        """`end`, and wait until all of it is recorded."""
+        self.end(grace)
+        self._ended.wait()
 
-        Returns when all of it is recorded.
-        """
+    def end(self, grace: float | None = None) -> None:
+        """Claim nothing more, let requests in flight finish within the grace, release the rest."""
         if grace is not None:
             self._grace = grace
         self._stopping = True
         self._from_outside(self._woken.set)
-        self._ended.wait()
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait until it ends, at most so many seconds; whether it has."""
@@ -140,7 +140,7 @@ class Worker:
 
     def _run(self) -> None:
         try:
-            asyncio.run(self._deliver())
+            asyncio.run(self.deliver())
         except DispatcherError as error:
             self._fail(error)
         finally:
@@ -150,15 +150,16 @@ class Worker:
         logger.error("the worker stops: %s. %s", error, error.remedy)
         self.failure, self._stopping = error, True
 
-    async def _deliver(self) -> None:
+    async def deliver(self) -> None:
+        """Deliver in the caller's event loop, until it is told to end."""
         watch = self._committer.watch()
         self._loop = asyncio.get_running_loop()
         self._committer.listeners.append(self._committed)
-        looking = threading.Thread(
-            target=self._look_around, args=(watch,), name="dispatcher-worker-watch", daemon=True
+        # Beside the loop, where a look takes a tenth of what it takes within it.
+        looking = self._committer.beside(
+            partial(self._look_around, watch), self._poll, "dispatcher-worker-watch"
         )
         self._housekeeping.start()
-        looking.start()
         try:
             while not self._stopping:
                 turn = await self._turn(self._concurrency - len(self._sending))
@@ -174,8 +175,7 @@ class Worker:
         finally:
             self._committer.listeners.remove(self._committed)
             self._loop = None
-            self._no_more_looking.set()
-            looking.join()
+            looking.stop()
             self._housekeeping.stop()
             watch.close()
             await self._transport.close()
@@ -248,15 +248,10 @@ class Worker:
         return self._next_change is not None and self._committer.now() >= self._next_change
 
     def _look_around(self, watch: Watch) -> None:
-        """Wake the worker when others have written, or the clock has moved on faster than expected.
-
-        In a thread of its own, where a look takes a tenth of what it takes in the loop.
-        """
-        while not self._no_more_looking.wait(self._poll):
-            self._housekeeping.look()
-            if watch.changed() or self._is_due():
-                self._changed = True
-                self._from_outside(self._woken.set)
+        """Wake the worker when others have written, or the clock has moved on faster than expected."""
+        if watch.changed() or self._is_due():
+            self._changed = True
+            self._from_outside(self._woken.set)
 
     async def _gather(self) -> None:
         """Let more of many requests come back: one turn is for all of them."""
