@@ -22,11 +22,19 @@ class ProcessClock:
         self._ahead: int | None = None
 
     def now(self, last: int | None) -> int:
-        since = time.monotonic_ns() // 1_000_000
+        since = self._monotonic() // 1_000_000
         if self._ahead is None:
-            self._ahead = time.time_ns() // 1_000_000 - since
+            self._ahead = self._wall() // 1_000_000 - since
             if last is not None and last > since + self._ahead:
                 logger.warning("the clock is %d ms behind the log", last - since - self._ahead)
         if last is not None:
             self._ahead = max(self._ahead, last - since)
         return since + self._ahead
+
+    def _wall(self) -> int:
+        """Nanoseconds since 1970, as the clock is set."""
+        return time.time_ns()
+
+    def _monotonic(self) -> int:
+        """Nanoseconds that only go on."""
+        return time.monotonic_ns()

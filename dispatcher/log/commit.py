@@ -151,17 +151,9 @@ class Committer:
 
     def _run(self) -> None:
         while batch := self._take():
-            error = self._commit(batch)
+            self._do(batch)
             self._together = min(len(batch) + len(self._waiting), LARGEST_BATCH)
             self._answered_at = time.monotonic()
-            if error is not None:
-                for piece in batch:
-                    # Alone, only the piece that caused it fails again. A database that stayed locked
-                    # would only make each of them wait as long.
-                    final = len(batch) == 1 or isinstance(error, DatabaseBusy)
-                    again = error if final else self._commit([piece])
-                    if again is not None:
-                        piece.future.set_exception(again)
 
     def _take(self) -> list[Piece]:
         """What to do next; nothing when there is an end."""
@@ -182,6 +174,19 @@ class Committer:
                 # From here on it cannot be cancelled any more.
                 batch = [piece for piece in taken if piece.future.set_running_or_notify_cancel()]
         return batch
+
+    def _do(self, batch: list[Piece]) -> None:
+        """Do a batch, and answer each of its pieces."""
+        error = self._commit(batch)
+        if error is None:
+            return
+        for piece in batch:
+            # Alone, only the piece that caused it fails again. A database that stayed locked would only make
+            # each of them wait as long.
+            final = len(batch) == 1 or isinstance(error, DatabaseBusy)
+            again = error if final else self._commit([piece])
+            if again is not None:
+                piece.future.set_exception(again)
 
     def _commit(self, batch: list[Piece]) -> BaseException | None:
         """Do a batch; None, or what undid all of it."""
