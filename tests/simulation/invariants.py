@@ -1,0 +1,229 @@
+"""What must hold at every moment, whatever happened: checked from the log and the claims alone.
+
+A model of its own, which shares nothing with the product: it reads each entry once, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+FINAL = ("delivered", "dead", "cancelled")
+
+
+class Broken(AssertionError):
+    """An invariant does not hold."""
+
+
+def must(holds: object, what: str, *about: object) -> None:
+    if not holds:
+        raise Broken(" ".join([what, *map(str, about)]))
+
+
+@dataclass
+class Endpoint:
+    policy: dict[str, Any]
+    order: str = "strict"
+    concurrency: int = 8
+    erase: str = "never"
+    disabled: bool = False
+
+
+@dataclass
+class Delivery:
+    endpoint: str
+    lane: str
+    order: int
+    due: int
+    state: str = "pending"
+    attempts: int = 0
+    erased: bool = False
+    tried: int = 0
+    """Attempts and releases, ever: claims that have ended."""
+    unexplained: int = 0
+    """Of those, lost and released ones."""
+
+
+@dataclass
+class Checker:
+    database: Path
+    endpoints: dict[str, Endpoint] = field(default_factory=dict)
+    deliveries: dict[str, Delivery] = field(default_factory=dict)
+    claims: dict[int, str] = field(default_factory=dict)
+    """Of those that stand: the delivery by the fence."""
+    fences: int = 0
+    position: int = 0
+    ts: int = 0
+    revived: set[str] = field(default_factory=set)
+    """In the latest transaction; and what was disabled in it."""
+    disabled: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.connection = sqlite3.connect(self.database, isolation_level=None)
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def look(self, per_tenant: int) -> list[str]:
+        """Check what was appended and claimed since the last time; the story of it, a line an entry."""
+        told = []
+        # In one transaction a claim may come before what would have forbidden it.
+        self.revived, self.disabled = set(), set()
+        before = {name: endpoint.concurrency for name, endpoint in self.endpoints.items()}
+        for position, ts, kind, endpoint, delivery, data in self.connection.execute(
+            "SELECT position, ts, type, endpoint_id, delivery_id, data FROM dispatcher_log"
+            " WHERE position > ? ORDER BY position",
+            (self.position,),
+        ).fetchall():
+            must(position == self.position + 1, "positions have no gaps:", position)
+            must(ts >= self.ts, "time never goes back:", position)
+            self.position, self.ts = position, ts
+            told.append(f"{position} {kind} {delivery or endpoint or ''} {data}")
+            handle = getattr(self, f"_{kind}", None)
+            if handle is not None:
+                handle(json.loads(data), ts, position, endpoint, delivery)
+        self._look_at_claims(per_tenant, before)
+        self._count()
+        return told
+
+    def _look_at_claims(self, per_tenant: int, before: dict[str, int]) -> None:
+        rows = self.connection.execute(
+            "SELECT fence, endpoint_id, lane, delivery_id, attempt, started_at FROM dispatcher_claims"
+        ).fetchall()
+        standing = {row[0]: row[3] for row in rows}
+        for fence, endpoint_id, lane, delivery_id, attempt, started_at in rows:
+            if self.claims.get(fence) == delivery_id:
+                continue
+            must(fence > self.fences, "a fence is never used again:", fence)
+            endpoint, delivery = self.endpoints[endpoint_id], self.deliveries[delivery_id]
+            held = endpoint.disabled and endpoint_id not in self.disabled
+            must(not held, "no attempt at a disabled endpoint:", delivery_id)
+            must(delivery.state == "pending", "no attempt once it is", delivery.state, delivery_id)
+            must(not delivery.erased, "no attempt once it is erased:", delivery_id)
+            must(
+                delivery.due <= started_at,
+                "no attempt before its time:",
+                delivery_id,
+                delivery.due,
+                started_at,
+            )
+            must(attempt == delivery.attempts + 1, "attempts are counted:", delivery_id)
+            must(lane == delivery.lane, "a claim is in its delivery's lane:", delivery_id)
+            ahead = [
+                i
+                for i, other in self.deliveries.items()
+                if other.endpoint == endpoint_id
+                and other.lane == lane
+                and other.state == "pending"
+                and other.order < delivery.order
+                and i not in self.revived
+            ]
+            must(not ahead, "no attempt before those ahead of it:", delivery_id, ahead)
+            at_endpoint = [row for row in rows if row[1] == endpoint_id]
+            most = max(endpoint.concurrency, before.get(endpoint_id, 0))
+            must(len(at_endpoint) <= most, "so many at once at an endpoint:", endpoint_id)
+            must(
+                sum(row[1:3] == (endpoint_id, lane) for row in rows) == 1,
+                "one at once in a lane:",
+                delivery_id,
+            )
+            tenant = endpoint_id.partition("/")[0]
+            at_tenant = [row for row in rows if row[1].partition("/")[0] == tenant]
+            must(len(at_tenant) <= per_tenant, "so many at once for a tenant:", tenant)
+        self.fences = max([self.fences, *standing])
+        self.claims = standing
+
+    def _count(self) -> None:
+        counted = self.connection.execute(
+            "SELECT coalesce(sum(pending), 0), coalesce(sum(delivered), 0), coalesce(sum(dead), 0),"
+            " coalesce(sum(cancelled), 0) FROM dispatcher_endpoints"
+        ).fetchone()
+        states = [d.state for d in self.deliveries.values()]
+        expected = tuple(map(states.count, ("pending", *FINAL)))
+        must(counted == expected, "conservation:", counted, expected)
+
+    def look_at_views(self) -> None:
+        """Whether each delivery's row says what the entries came to."""
+        rows = self.connection.execute(
+            "SELECT delivery_id, state, attempts, erased FROM dispatcher_delivery_status"
+        ).fetchall()
+        shown = {row[0]: row[1:] for row in rows}
+        for delivery_id, delivery in self.deliveries.items():
+            state = delivery.state
+            if state == "pending" and self.endpoints[delivery.endpoint].disabled:
+                state = "held"
+            expected = (state, delivery.attempts, int(delivery.erased))
+            must(shown[delivery_id] == expected, "the views are the fold:", delivery_id, shown[delivery_id])
+
+    def _EndpointRegistered(self, data: Any, ts: int, position: int, endpoint: str, delivery: None) -> None:
+        must(endpoint not in self.endpoints, "registered once:", endpoint)
+        known = {name: data[name] for name in ("policy", "order", "concurrency", "erase") if name in data}
+        self.endpoints[endpoint] = Endpoint(**known)
+
+    def _EndpointUpdated(self, data: Any, ts: int, position: int, endpoint: str, delivery: None) -> None:
+        for name in ("policy", "order", "concurrency", "erase"):
+            if name in data:
+                setattr(self.endpoints[endpoint], name, data[name])
+
+    def _EndpointDisabled(self, data: Any, ts: int, position: int, endpoint: str, delivery: None) -> None:
+        must(not self.endpoints[endpoint].disabled, "disabled once:", endpoint)
+        self.endpoints[endpoint].disabled = True
+        self.disabled.add(endpoint)
+
+    def _EndpointEnabled(self, data: Any, ts: int, position: int, endpoint: str, delivery: None) -> None:
+        must(self.endpoints[endpoint].disabled, "enabled once:", endpoint)
+        self.endpoints[endpoint].disabled = False
+        for one in self.deliveries.values():
+            if one.endpoint == endpoint and one.state == "pending":
+                one.due = ts
+
+    def _Enqueued(self, data: Any, ts: int, position: int, endpoint: str, delivery: str) -> None:
+        must(delivery not in self.deliveries, "enqueued once:", delivery)
+        self.deliveries[delivery] = Delivery(endpoint, data.get("lane", ""), position, ts)
+
+    def _AttemptRecorded(self, data: Any, ts: int, position: int, endpoint: str, delivery: str) -> None:
+        one, policy = self.deliveries[delivery], self.endpoints[endpoint].policy
+        must(delivery in self.claims.values(), "only what was claimed is recorded:", delivery)
+        must(one.state == "pending", "no attempt is recorded once it is", one.state, delivery)
+        must(data["attempt"] == one.attempts + 1, "attempts are counted:", delivery)
+        self._end_claim(delivery)
+        one.attempts += 1
+        one.tried += 1
+        one.unexplained += data.get("error") == "lost"
+        if data["decision"] == "retry":
+            must(one.attempts < policy["max_attempts"], "no more attempts than the policy's:", delivery)
+            must(data["retry_at"] > ts, "a retry is in the future:", delivery)
+            wait = policy["waits"][min(one.attempts, len(policy["waits"])) - 1]
+            must(data["retry_at"] - ts >= wait, "a wait runs from when it was recorded:", delivery)
+            one.due = data["retry_at"]
+        else:
+            one.state = data["decision"]
+
+    def _AttemptReleased(self, data: Any, ts: int, position: int, endpoint: str, delivery: str) -> None:
+        must(delivery in self.claims.values(), "only what was claimed is released:", delivery)
+        self._end_claim(delivery)
+        self.deliveries[delivery].tried += 1
+        self.deliveries[delivery].unexplained += 1
+
+    def _end_claim(self, delivery: str) -> None:
+        self.claims = {fence: claimed for fence, claimed in self.claims.items() if claimed != delivery}
+
+    def _Revived(self, data: Any, ts: int, position: int, endpoint: str, delivery: str) -> None:
+        one = self.deliveries[delivery]
+        must(one.state == "dead" and not one.erased, "only the dead are revived:", delivery)
+        one.state, one.attempts, one.due = "pending", 0, ts
+        self.revived.add(delivery)
+
+    def _Cancelled(self, data: Any, ts: int, position: int, endpoint: str, delivery: str) -> None:
+        must(self.deliveries[delivery].state == "pending", "only what is pending is cancelled:", delivery)
+        must(delivery not in self.claims.values(), "nothing in flight is cancelled:", delivery)
+        self.deliveries[delivery].state = "cancelled"
+
+    def _PayloadErased(self, data: Any, ts: int, position: int, endpoint: str, delivery: str) -> None:
+        one = self.deliveries[delivery]
+        must(not one.erased, "erased once:", delivery)
+        must(one.state != "pending", "what is erased is not pending:", delivery)
+        one.erased = True
