@@ -56,20 +56,15 @@ class MailTransport:
             local_hostname=self._settings.sender_domain,
             timeout=None,
         )
-        answers: list[Answer] = []
         try:
             async with asyncio.timeout(request.deadline):
                 await self._open(client)
-                answers.append(await self._hand_over(client, to, mail))
-                # Not its own quit(), which leaves the connection half closed.
-                await client.execute_command(b"QUIT")
-        # Whatever a broken server provokes inside the client is its answer, not our crash. Once the mail was
-        # taken or refused that decides.
+                return await self._hand_over(client, to, mail)
+        # Whatever a broken server provokes inside the client is its answer, not our crash.
         except Exception as error:
-            return answers[0] if answers else no_answer(_code(error))
+            return no_answer(_code(error))
         finally:
-            await _cut(client)
-        return answers[0]
+            _leave(client)
 
     async def close(self) -> None:
         self._closed = True
@@ -89,34 +84,39 @@ class MailTransport:
 
     async def _hand_over(self, client: SMTP, to: Mailbox, mail: bytes) -> Answer:
         await client.ehlo()
-        options, encoding = [], "ascii"
+        options = ""
         if not to.local.isascii():
             if not client.supports_extension("smtputf8"):
                 return never_sent("smtputf8_missing")
-            options, encoding = ["SMTPUTF8", "BODY=8BITMIME"], "utf-8"
+            options = " SMTPUTF8 BODY=8BITMIME"
+        said = (f"MAIL FROM:<{self._settings.sender}>{options}", f"RCPT TO:<{to.address}>")
+        for command in said:
+            answered = await client.execute_command(command.encode())
+            if answered.code // 100 != 2:
+                return _refused(answered.code)
         try:
-            await client.mail(self._settings.sender, options=options, encoding=encoding)
-            await client.rcpt(to.address, encoding=encoding)
             answered = await client.data(mail)
-        except aiosmtplib.SMTPResponseException as refused:
-            if refused.code in _OF_THE_LOGIN:
-                raise
-            return _refused(refused.code)
+        except aiosmtplib.SMTPDataError as refused:
+            # The library knows 250 alone as a success; as an error that is no answer to the end of the mail.
+            if refused.code // 100 != 2 or refused.code == aiosmtplib.SMTPStatus.completed:
+                return _refused(refused.code)
+            return Answer(status=refused.code, outcome="success")
         return Answer(status=answered.code, outcome="success")
 
 
-async def _cut(client: SMTP) -> None:
-    """Let go of the connection at once, whatever the server thinks of that."""
+def _leave(client: SMTP) -> None:
+    """Say good-bye and let go of the connection at once, whatever the server thinks of that."""
     transport = client.transport
-    client.close()
     if isinstance(transport, asyncio.WriteTransport):
+        transport.write(b"QUIT\r\n")
         transport.abort()
-        # The loop closes the socket in its next step, and may have no other.
-        await asyncio.sleep(0)
+    client.close()
 
 
 def _refused(code: int) -> Answer:
     """What a reply to the mail itself says. Of no kind that a reply can have, it is none."""
+    if code in _OF_THE_LOGIN:
+        return no_answer("mail_login_refused")
     if 400 <= code <= 499:
         return Answer(status=code, error="smtp_4yz", outcome="retryable")
     if 500 <= code <= 599:

@@ -25,11 +25,9 @@ from dispatcher.log.writer import ROWS_PER_STEP, LogWriter
 
 LARGEST_MEMORY = 50_000
 """What a state may remember, from one transaction to the next."""
-# In place, where no byte of them is left behind.
-_DESTROY_KEYS = (
-    "UPDATE dispatcher_payload_keys SET key = zeroblob(length(key))"
-    " WHERE n IN (SELECT value FROM json_each(?))"
-)
+# In place, where no byte of them is left behind; one by one, since SQLite writes what a statement overwrites
+# to a file of its own, for as long as the statement may fail, once that is more than 64 KiB.
+_DESTROY_KEY = "UPDATE dispatcher_payload_keys SET key = zeroblob(length(key)) WHERE n = ?"
 _NOTE_UNSCRUBBED = "INSERT OR IGNORE INTO dispatcher_unscrubbed SELECT value FROM json_each(?)"
 
 
@@ -136,9 +134,8 @@ class Appender:
         self._rows_beside.clear()
         if self._erased:
             # Here, so that no entry says so of a payload that can still be read.
-            erased = (json.dumps(self._erased),)
-            driver(self.connection).execute(_DESTROY_KEYS, erased)
-            driver(self.connection).execute(_NOTE_UNSCRUBBED, erased)
+            driver(self.connection).executemany(_DESTROY_KEY, [(n,) for n in self._erased])
+            driver(self.connection).execute(_NOTE_UNSCRUBBED, (json.dumps(self._erased),))
             self._erased = []
         deliveries = self._deliveries.values()
         lanes = {id(delivery.lane): delivery.lane for delivery in deliveries}.values()

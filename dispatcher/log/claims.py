@@ -34,7 +34,7 @@ class Limits(NamedTuple):
     """How long a claim holds, in the log's unit."""
     per_tenant: int = 64
     mails: int = 0
-    """Of one worker; none of a worker that sends no mail."""
+    """Of one worker; none of a worker that sends no mail. Of a tenant at most half of what it may have."""
 
 
 _COLUMNS = "fence, endpoint_id, lane, delivery_id, position, attempt, worker, started_at, leased_until"
@@ -82,8 +82,9 @@ _NEXT_CHANGE = (
     " UNION ALL SELECT min(leased_until) + 1 FROM dispatcher_claims)"
 )
 _MAILS = (
-    "SELECT count(*) FROM dispatcher_claims AS c JOIN dispatcher_endpoints AS e"
-    f" ON e.endpoint_id = c.endpoint_id WHERE c.worker = ? AND e.url = '{MAIL_URL}'"
+    "(SELECT c.worker, substr(c.endpoint_id, 1, instr(c.endpoint_id, '/') - 1) AS tenant, count(*) AS count"
+    " FROM dispatcher_claims AS c JOIN dispatcher_endpoints AS e ON e.endpoint_id = c.endpoint_id"
+    f" WHERE e.url = '{MAIL_URL}' GROUP BY 1, 2)"
 )
 _LAST_FENCE = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'dispatcher_claims'"
 _BY_TENANT = (
@@ -116,21 +117,20 @@ def _due(
     """(endpoint, lane, delivery, position, attempt) to claim, how many endpoints were looked at, and whether
     more may be claimed for those of mail, if any may now."""
     per_tenant = limits.per_tenant
-    room_for_mail: int | None = None
     at_tenant = Counter(dict(fetch_at_once(connection, "tenant, count", _BY_TENANT, ())))
     full = [tenant for tenant, count in at_tenant.items() if count >= per_tenant]
     given = {"now": now, "limit": limit, "full_tenants": json.dumps(full), "mail": mail}
     columns = f"due.endpoint_id, due.resumptions, due.free, due.more, due.mail, {_DELIVERY}"
     endpoints = fetch_at_once(connection, columns, _FIRST_OF_DUE_ENDPOINTS, given)
+    mails = (
+        _Mails(connection, worker, limits) if any(by_mail for _, _, _, _, by_mail, *_ in endpoints) else None
+    )
     found: list[tuple[Any, ...]] = []
     for endpoint_id, resumptions, free, more, by_mail, *first in endpoints:
         tenant = tenant_of(endpoint_id)
         room = min(free, limit - len(found), per_tenant - at_tenant[tenant])
-        if by_mail:
-            if room_for_mail is None:
-                (claimed,) = driver(connection).execute(_MAILS, (worker,)).fetchone()
-                room_for_mail = limits.mails - claimed
-            room = min(room, room_for_mail)
+        if by_mail and mails is not None:
+            room = min(room, mails.room_of(tenant))
         if room <= 0:
             continue
         heads = [first]
@@ -139,9 +139,29 @@ def _due(
             heads = fetch_at_once(connection, _DELIVERY, _DUE_OF_ENDPOINT, given)
         found += ((endpoint_id, *head) for head in heads)
         at_tenant[tenant] += len(heads)
-        if by_mail and room_for_mail is not None:
-            room_for_mail -= len(heads)
-    return found, len(endpoints), mail and (room_for_mail is None or room_for_mail > 0)
+        if by_mail and mails is not None:
+            mails.take(tenant, len(heads))
+    return found, len(endpoints), mail and (mails is None or mails.room > 0)
+
+
+class _Mails:
+    """How many more a worker may claim, in all and of a tenant."""
+
+    def __init__(self, connection: Connection, worker: str, limits: Limits) -> None:
+        claimed = fetch_at_once(connection, "worker, tenant, count", _MAILS, ())
+        self.room: int = limits.mails - sum(count for of, _, count in claimed if of == worker)
+        self._most_of_tenant = max(1, limits.per_tenant // 2)
+        self._of_tenant = Counter[str]()
+        for _, tenant, count in claimed:
+            self._of_tenant[tenant] += count
+
+    def room_of(self, tenant: str) -> int:
+        room: int = min(self.room, self._most_of_tenant - self._of_tenant[tenant])
+        return room
+
+    def take(self, tenant: str, count: int) -> None:
+        self.room -= count
+        self._of_tenant[tenant] += count
 
 
 def release(connection: Connection, fences: Sequence[int]) -> set[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,9 +23,8 @@ _PUT = (
     " (n, accepted_at, tenant, endpoint_id, event_id, event_type, order_key, actor, digest, sealed)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-_DESTROY = (
-    "UPDATE dispatcher_inbox_keys SET key = zeroblob(length(key)) WHERE n IN (SELECT value FROM json_each(?))"
-)
+# One by one: see log.append.
+_DESTROY_KEY = "UPDATE dispatcher_inbox_keys SET key = zeroblob(length(key)) WHERE n = ?"
 
 
 class Accepted(NamedTuple):
@@ -105,14 +103,13 @@ def waiting(connection: Connection, upto: int, limit: int) -> list[Waiting]:
 
 def remove(connection: Connection, numbers: Iterable[int]) -> None:
     """Of events that are in the log, or given up: nothing is left of their keys in this table."""
-    given = json.dumps(list(numbers))
-    execute = driver(connection).execute
-    execute(_DESTROY, (given,))
-    execute("DELETE FROM dispatcher_inbox WHERE n IN (SELECT value FROM json_each(?))", (given,))
+    given = [(n,) for n in numbers]
+    driver(connection).executemany(_DESTROY_KEY, given)
+    driver(connection).executemany("DELETE FROM dispatcher_inbox WHERE n = ?", given)
     # Only all at once: deleting one of many keys may move the others, and where the table grew on somebody's
     # connection copies may be left in it. Emptied on one of ours, its pages are overwritten.
-    if execute("SELECT 1 FROM dispatcher_inbox LIMIT 1").fetchone() is None:
-        execute("DELETE FROM dispatcher_inbox_keys")
+    if driver(connection).execute("SELECT 1 FROM dispatcher_inbox LIMIT 1").fetchone() is None:
+        driver(connection).execute("DELETE FROM dispatcher_inbox_keys")
 
 
 def refuse(connection: Connection, refusals: Iterable[tuple[str | None, int]]) -> None:

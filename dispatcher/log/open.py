@@ -160,9 +160,8 @@ class Database:
             # Pages of the indexes that did not fit the cache would be written over and over again before
             # the commit; so a transaction's pages stay in memory until then.
             connection.execute("PRAGMA cache_spill = OFF")
-            # No copy of a key in a page that was split or given up, nor in a temporary file.
+            # No copy of a key in a page that was split or given up.
             connection.execute("PRAGMA secure_delete = ON")
-            connection.execute("PRAGMA temp_store = MEMORY")
 
     def _create(self) -> None:
         with self.write() as connection:

@@ -76,8 +76,8 @@ class Worker:
         poll: float = 0.045,
         grace: float = 10.0,
     ) -> None:
-        """Up to `concurrency` requests at once, `per_tenant` of one tenant over all workers, `mails` of them
-        to endpoints of mail: a mail server that hangs never delays the others.
+        """Up to `concurrency` requests at once, `per_tenant` of one tenant over all workers; `mails` of them
+        to endpoints of mail, and at most half in either case: a mail server that hangs delays no others.
 
         Work of other processes is noticed within `poll` seconds. `grace`, in seconds, is how long `stop`
         lets requests in flight finish.
@@ -93,6 +93,7 @@ class Worker:
         self._concurrency = concurrency
         self._poll = poll
         self._grace = grace
+        mails = min(mails, max(1, concurrency // 2))
         self._limits = Limits(round((DEADLINE + LEASE) * 1000), per_tenant, mails)
         self._counted: Counter[str] = Counter()
         self._sending: set[asyncio.Task[None]] = set()

@@ -114,8 +114,13 @@ def hanging_server() -> Iterator[MailSettings]:
         yield MailSettings(host="127.0.0.1", port=port, sender=SENDER, security="none")
 
 
+@pytest.mark.parametrize(
+    ("concurrency", "per_tenant", "mailed"),
+    [(2 * MAILS_AT_ONCE, 64, MAILS_AT_ONCE), (4, 64, 2), (64, 2, 3)],
+    ids=["32", "half of the worker's", "half of each tenant's"],
+)
 def test_a_mail_server_that_hangs_delays_nothing_else(
-    database: Path, clock: MovedClock, receiver: Receiver
+    database: Path, clock: MovedClock, receiver: Receiver, concurrency: int, per_tenant: int, mailed: int
 ) -> None:
     mails = MAILS_AT_ONCE + 10
     with (
@@ -125,18 +130,17 @@ def test_a_mail_server_that_hangs_delays_nothing_else(
         for n in range(mails):
             live.register(f"mail-{n}", TO, tenant=f"tenant-{n % 3}")
             live.enqueue(f"mail-{n}", 1, event_id="hangs", tenant=f"tenant-{n % 3}")
-        live.register("shop", receiver.url)
-        with live.worker(concurrency=MAILS_AT_ONCE + 2, grace=0):
+        live.register("shop", receiver.url, tenant="tenant-0")
+        with live.worker(concurrency=concurrency, per_tenant=per_tenant, grace=0):
             in_flight = "SELECT count(*) FROM dispatcher_claims"
-            eventually(lambda: rows(database, in_flight) == [(MAILS_AT_ONCE,)])
+            eventually(lambda: rows(database, in_flight) == [(mailed,)])
             for n in range(5):
-                live.enqueue("shop", n, event_id=f"evt-{n}")
+                live.enqueue("shop", n, event_id=f"evt-{n}", tenant="tenant-0")
             assert [arrival.event for arrival in receiver.take(5)] == [f"evt-{n}" for n in range(5)]
-            eventually_is(live, "evt-4", "delivered")
-            assert rows(database, in_flight) == [(MAILS_AT_ONCE,)]
-    assert rows(database, "SELECT count(*) FROM dispatcher_log WHERE type = 'AttemptReleased'") == [
-        (MAILS_AT_ONCE,)
-    ]
+            eventually(lambda: live.status("shop", "evt-4", tenant="tenant-0")["state"] == "delivered")
+            assert rows(database, in_flight) == [(mailed,)]
+    released = "SELECT count(*) FROM dispatcher_log WHERE type = 'AttemptReleased'"
+    assert rows(database, released) == [(mailed,)]
 
 
 def test_a_worker_without_a_mail_server_says_so_and_leaves_mails_to_others(

@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -34,14 +35,12 @@ def main() -> int:
     failed: list[int] = []
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
         run = partial(attempt, folder=Path(folder))
-        if given.seeds == 1:
-            results = map(run, seeds)
-        else:
-            results = ProcessPoolExecutor(given.processes).map(run, seeds, chunksize=4)
-        for seed, wrong in results:
-            if wrong is not None:
-                failed.append(seed)
-                print(f"--- seed {seed}\n{wrong}", file=sys.stderr)
+        with ProcessPoolExecutor(given.processes) as pool:
+            several: Callable[..., Iterator[tuple[int, str | None]]] = partial(pool.map, chunksize=4)
+            for seed, wrong in (map if given.seeds == 1 else several)(run, seeds):
+                if wrong is not None:
+                    failed.append(seed)
+                    print(f"--- seed {seed}\n{wrong}", file=sys.stderr)
     took = time.monotonic() - begun
     print(f"{given.seeds} seeds in {took:.0f} s, {given.seeds / took:.1f} a second; failed: {failed}")
     return 1 if failed else 0

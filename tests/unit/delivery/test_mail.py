@@ -186,6 +186,7 @@ HEARD = (*GREETED, b"250 sender ok\r\n", b"250 recipient ok\r\n", b"354 go on\r\
         (talking(*HEARD, then=drop_after_the_dot), "connection_closed"),
         (talking(*HEARD[:2], b"999 what\r\n"), "invalid_response"),
         (talking(*HEARD[:2], b"530 log in first\r\n"), "mail_login_refused"),
+        (talking(*HEARD[:4], b"250 what mail?\r\n"), "invalid_response"),
     ],
 )
 def test_a_server_that_is_broken_is_no_answer_and_worth_another_try(script: Script, error: str) -> None:
@@ -200,15 +201,25 @@ def test_a_server_that_is_broken_is_no_answer_and_worth_another_try(script: Scri
     assert asyncio.run(send_to_it()) == Answer(status=0, error=error)
 
 
-def test_once_it_is_taken_a_server_that_hangs_changes_nothing() -> None:
+@pytest.mark.parametrize("code", [250, 251, 252, 299])
+def test_once_it_is_taken_nobody_waits_for_the_server(code: int) -> None:
+    """Any 2yz will do, for the recipient too; and there is no good-bye that a shutdown could cut off."""
+
     async def send_to_it() -> Answer:
         async def taking(connection: Connection) -> None:
             await drop_after_the_dot(connection)
-            await connection.write(b"250 taken\r\n")
+            await connection.write(b"%d taken\r\n" % code)
             await connection.until_left()
 
-        async with Receiver(talking(*HEARD, then=taking)) as receiver:
+        heard = (*HEARD[:3], b"%d recipient will do\r\n" % code, HEARD[4])
+        async with Receiver(talking(*heard, then=taking)) as receiver:
             settings = MailSettings(host="127.0.0.1", port=receiver.port, sender=SENDER, security="none")
-            return await asyncio.to_thread(send, settings, deadline=BRIEF)
+            return await asyncio.to_thread(send, settings, deadline=60)
 
-    assert asyncio.run(send_to_it()) == Answer(status=250, outcome="success")
+    assert asyncio.run(send_to_it()) == Answer(status=code, outcome="success")
+
+
+def test_dots_arrive_as_they_are(server: MailServer) -> None:
+    body = b".\n..\n.x\r\n\r\n.\r\n"
+    assert send(server.settings(), body=body).outcome == "success"
+    assert server.taken[0].message.get_payload(decode=True) == body
