@@ -54,6 +54,8 @@ class Checker:
     deliveries: dict[str, Delivery] = field(default_factory=dict)
     claims: dict[int, str] = field(default_factory=dict)
     """Of those that stand: the delivery by the fence."""
+    leases: dict[str, int] = field(default_factory=dict)
+    """Of the deliveries that are claimed: until when."""
     fences: int = 0
     position: int = 0
     ts: int = 0
@@ -91,10 +93,12 @@ class Checker:
 
     def _look_at_claims(self, per_tenant: int, before: dict[str, int]) -> None:
         rows = self.connection.execute(
-            "SELECT fence, endpoint_id, lane, delivery_id, attempt, started_at FROM dispatcher_claims"
+            "SELECT fence, endpoint_id, lane, delivery_id, attempt, started_at, leased_until"
+            " FROM dispatcher_claims"
         ).fetchall()
         standing = {row[0]: row[3] for row in rows}
-        for fence, endpoint_id, lane, delivery_id, attempt, started_at in rows:
+        self.leases = {row[3]: row[6] for row in rows}
+        for fence, endpoint_id, lane, delivery_id, attempt, started_at, leased_until in rows:
             if self.claims.get(fence) == delivery_id:
                 continue
             must(fence > self.fences, "a fence is never used again:", fence)
@@ -111,6 +115,7 @@ class Checker:
                 started_at,
             )
             must(attempt == delivery.attempts + 1, "attempts are counted:", delivery_id)
+            must(leased_until >= started_at + 40_000, "a lease outlasts the deadline:", delivery_id)
             must(lane == delivery.lane, "a claim is in its delivery's lane:", delivery_id)
             ahead = [
                 i
@@ -189,6 +194,8 @@ class Checker:
         must(delivery in self.claims.values(), "only what was claimed is recorded:", delivery)
         must(one.state == "pending", "no attempt is recorded once it is", one.state, delivery)
         must(data["attempt"] == one.attempts + 1, "attempts are counted:", delivery)
+        if data.get("error") == "lost":
+            must(self.leases[delivery] < ts, "an attempt is lost when its lease has ended:", delivery)
         self._end_claim(delivery)
         one.attempts += 1
         one.tried += 1

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+from tests.simulation.mutations import MUTATIONS
 from tests.simulation.world import simulate
 
 ROOT = Path(__file__).parents[2]
@@ -14,8 +16,12 @@ SEEDS = 30
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return run_module("tests.simulation", *arguments)
+
+
+def run_module(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "tests.simulation", *arguments],
+        [sys.executable, "-m", module, *arguments],
         cwd=ROOT,
         env={**os.environ, "PYTHONHASHSEED": "0"},
         capture_output=True,
@@ -52,3 +58,11 @@ def test_what_goes_wrong_comes_with_its_story_and_how_to_see_it_again() -> None:
     assert "no attempt at all" in ended.stderr
     assert "again: PYTHONHASHSEED=0 python -m tests.simulation --from 3 --seeds 1" in ended.stderr
     assert " at the receiver: " in ended.stderr
+
+
+def test_each_known_mistake_is_found() -> None:
+    ended = run_module("tests.simulation.mutations", "--most", "25")
+    found = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert [one["mutation"] for one in found if one["seeds"] is None] == [], ended.stderr
+    assert len(found) == len(MUTATIONS) >= 10
+    assert ended.returncode == 0
