@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import logging
 import sqlite3
 import sys
 import tempfile
@@ -212,7 +211,6 @@ MUTATIONS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
 
 def seeds_until_found(name: str, folder: Path, most: int = MOST_SEEDS) -> tuple[int, str] | None:
     """After how many seeds, and by what."""
-    logging.getLogger("dispatcher").setLevel(logging.CRITICAL)
     for seed in range(most):
         try:
             with MUTATIONS[name]():

@@ -384,12 +384,17 @@ class World:
 
 def simulate(seed: int, folder: Path) -> World:
     """Run a seed. What it raises says how to run it again, and has its story."""
-    logging.getLogger("dispatcher").setLevel(logging.CRITICAL)
     world = World(seed, folder)
+    logger = logging.getLogger("dispatcher")
+    level = logger.level
+    # There is trouble enough for a warning at every step.
+    logger.setLevel(logging.CRITICAL)
     try:
         world.run()
     except BaseException as error:
         error.add_note("\n".join(world.story[-60:]))
         error.add_note(f"again: PYTHONHASHSEED=0 python -m tests.simulation --from {seed} --seeds 1")
         raise
+    finally:
+        logger.setLevel(level)
     return world
