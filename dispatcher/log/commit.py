@@ -205,7 +205,8 @@ class Committer:
                     position = log.state.position
                 if first_at is None:
                     break
-                self._tell(position)
+                if position > begun_at:
+                    self._tell(position)
         except BaseException as error:
             # Of any kind: whoever waits is answered, and the thread goes on.
             return error

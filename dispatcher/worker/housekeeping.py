@@ -28,12 +28,14 @@ class Housekeeping:
     def __init__(self, committer: Committer) -> None:
         self._committer = committer
         self._latest: int | None = None
+        self._steps = MOST_STEPS
 
     def start(self) -> None:
         self._rounds = self._committer.beside(self._look, LOOK, "dispatcher-housekeeping")
 
     def stop(self) -> None:
-        """Do one last round, so that what was erased just now is scrubbed as well."""
+        """Do one last round, a short one, so that what was erased just now is scrubbed as well."""
+        self._steps = 1
         self._rounds.stop()
         self._try_round()
 
@@ -57,7 +59,9 @@ class Housekeeping:
         database = self._committer.database
         with database.read() as connection:
             endpoints = retention.due(connection, self._committer.now())
-        for _ in range(MOST_STEPS):
+        steps = 0
+        while endpoints and steps < self._steps:
+            steps += 1
             endpoints = [
                 endpoint_id
                 for endpoint_id in endpoints
