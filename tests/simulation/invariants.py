@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,15 +42,16 @@ class Delivery:
     state: str = "pending"
     attempts: int = 0
     erased: bool = False
+    answered: int = 0
     tried: int = 0
-    """Attempts and releases, ever: claims that have ended."""
-    unexplained: int = 0
-    """Of those, lost and released ones."""
+    """Attempts, lost ones too, and releases, ever: claims that have ended."""
 
 
 @dataclass
 class Checker:
     database: Path
+    arrivals: Counter[str]
+    """Requests at receivers, by delivery."""
     endpoints: dict[str, Endpoint] = field(default_factory=dict)
     deliveries: dict[str, Delivery] = field(default_factory=dict)
     claims: dict[int, str] = field(default_factory=dict)
@@ -199,7 +201,8 @@ class Checker:
         self._end_claim(delivery)
         one.attempts += 1
         one.tried += 1
-        one.unexplained += data.get("error") == "lost"
+        one.answered += data["status"] >= 100
+        must(one.answered <= self.arrivals[delivery], "an answer is recorded once there was one:", delivery)
         if data["decision"] == "retry":
             must(one.attempts < policy["max_attempts"], "no more attempts than the policy's:", delivery)
             must(data["retry_at"] > ts, "a retry is in the future:", delivery)
@@ -213,7 +216,6 @@ class Checker:
         must(delivery in self.claims.values(), "only what was claimed is released:", delivery)
         self._end_claim(delivery)
         self.deliveries[delivery].tried += 1
-        self.deliveries[delivery].unexplained += 1
 
     def _end_claim(self, delivery: str) -> None:
         self.claims = {fence: claimed for fence, claimed in self.claims.items() if claimed != delivery}

@@ -108,10 +108,10 @@ class Process:
         self.name = name
         self.dead = False
         self.stalled_until = 0.0
-        clock = VirtualClock(world.loop, world.clock_is_wrong())
+        self.clock = VirtualClock(world.loop, world.clock_is_wrong())
         with patch("dispatcher.live.facade.Committer", partial(SimulatedCommitter, self)):
             self.live = Dispatcher(
-                world.database, keyring=world.keyring, clock=clock, transport=Sending(self)
+                world.database, keyring=world.keyring, clock=self.clock, transport=Sending(self)
             )
         self._write = self.live._database.write
         self.live._database.write = self._faulty_write  # type: ignore[method-assign]

@@ -61,7 +61,7 @@ def test_what_goes_wrong_comes_with_its_story_and_how_to_see_it_again() -> None:
 
 
 def test_each_known_mistake_is_found() -> None:
-    ended = run_module("tests.simulation.mutations", "--most", "25")
+    ended = run_module("tests.simulation.mutations", "--most", "60")
     found = [json.loads(line) for line in ended.stdout.splitlines()]
     assert [one["mutation"] for one in found if one["seeds"] is None] == [], ended.stderr
     assert len(found) == len(MUTATIONS) >= 10

@@ -82,7 +82,7 @@ class World:
     async def _live(self) -> None:
         first = Process(self, "api-0", works=False)
         self.processes.append(first)
-        self.checker = Checker(self.database)
+        self.checker = Checker(self.database, self.arrivals)
         for name in ENDPOINTS:
             tenant, _, endpoint_id = name.partition("/")
             first.live.register(
@@ -117,7 +117,10 @@ class World:
         while True:
             await asyncio.sleep(self.chance.expovariate(1 / 60))
             process = self.chance.choice(self._alive())
-            match self.chance.choice(["crash", "stall", "stall", "clock", "restart", "nothing"]):
+            match self.chance.choice(["crash", "stall", "clock", "restart", "restart"]):
+                case "clock":
+                    process.clock.wrong = self.clock_is_wrong()
+                    self.note(f"{process.name}'s clock is set")
                 case "crash" if process.worker is not None:
                     process.crash()
                 case "stall" if process.worker is not None:
@@ -256,12 +259,12 @@ class World:
         self.acknowledged |= {f"{tenant}/{endpoint_id}/{event_id}" for event_id in ids}
         return f"{tenant}/{endpoint_id} {ids}"
 
-    def _publish(self, live: Dispatcher, **on: Any) -> str:
+    def _publish(self, live: Dispatcher) -> str:
         tenant, _ = self._place()
         event_id = self._new_id()
         for name in ENDPOINTS:
             self._ask_for(f"{name}/{event_id}")
-        published = live.publish("a.type", event_id, tenant=tenant, event_id=event_id, **on)
+        published = live.publish("a.type", event_id, tenant=tenant, event_id=event_id)
         self.acknowledged |= {f"{tenant}/{e}/{event_id}" for e in published.endpoints or ()}
         return f"{tenant} {event_id}"
 
