@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from tests.simulation.world import simulate
+from tests.simulation.seed import simulate
 
 
 def attempt(seed: int, folder: Path) -> tuple[int, str | None]:

@@ -25,11 +25,12 @@ from dispatcher.delivery.transport import Answer
 from dispatcher.log import claims, inbox
 from dispatcher.log.commit import Commit
 from dispatcher.log.rows import driver
+from dispatcher.log.views import ViewSource
 from dispatcher.worker import turn
 from dispatcher.worker.turn import Outcome
 from dispatcher.worker.worker import Worker
+from tests.simulation.seed import simulate
 from tests.simulation.virtual import VirtualClock
-from tests.simulation.world import simulate
 
 MOST_SEEDS = 150
 
@@ -188,6 +189,17 @@ def swept_without_a_record() -> AbstractContextManager[Any]:
     return patch.object(turn, "_sweep", sweep)
 
 
+def one_is_not_loaded() -> AbstractContextManager[Any]:
+    """Of the dead that are to be revived the tables yield one too few."""
+    dead_after = ViewSource.dead_after
+
+    def fewer(source: Any, *arguments: Any) -> Any:
+        found = dead_after(source, *arguments)
+        return found[:-1] if len(found) > 1 else found
+
+    return patch.object(ViewSource, "dead_after", fewer)
+
+
 MUTATIONS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     mutation.__name__: mutation
     for mutation in (
@@ -205,6 +217,7 @@ MUTATIONS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
         erased_before_the_outcome,
         cancelled_in_flight,
         swept_without_a_record,
+        one_is_not_loaded,
     )
 }
 

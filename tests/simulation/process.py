@@ -187,7 +187,10 @@ class Process:
         if fate == "full":
             raise DatabaseFull("made up")
         with self._write() as connection:
+            self.world.rules.begin()
             yield connection
+            if fate == "full at its end":
+                raise DatabaseFull("made up")
             if fate == "crash before":
                 self.crash()
                 raise Crashed

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from tests.simulation.mutations import MUTATIONS
-from tests.simulation.world import simulate
+from tests.simulation.seed import simulate
 
 ROOT = Path(__file__).parents[2]
 SEEDS = 30

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from dispatcher.log.seal import Keyring
 from tests.simulation.invariants import FINAL, Broken, Checker, must
 from tests.simulation.network import Arrival, Receivers
 from tests.simulation.process import PER_TENANT, Crashed, Process
+from tests.simulation.rules import Rules
 from tests.simulation.virtual import VirtualLoop
 
 SHORT = RetryPolicy(max_attempts=3, waits=(5, 20), retryable=((0, 0), (408, 408), (429, 429), (500, 599)))
@@ -50,6 +50,7 @@ class World:
         """Deliveries that nobody else asked for."""
         self.arrivals: Counter[str] = Counter()
         self.transactions = 0
+        self.rules = Rules()
         self.faults = self.chance.choice([0.0, 0.01, 0.03])
         self.healed = True
         """Nothing goes wrong while it begins, and once it ends."""
@@ -61,6 +62,7 @@ class World:
         with (
             patch("os.urandom", random_bytes),
             patch("dispatcher.log.open.BUSY_WAIT_SECONDS", 0),
+            patch("dispatcher.log.commit.Commit", self.rules.watched()),
         ):
             asyncio.set_event_loop(self.loop)
             self.loop.set_exception_handler(self._unhandled)
@@ -141,9 +143,9 @@ class World:
     def fate_of_transaction(self, process: Process) -> str | None:
         if self.healed or self.chance.random() >= self.faults:
             return None
-        fates = (
-            ["busy", "full"] if process.worker is None else ["busy", "full", "crash before", "crash after"]
-        )
+        fates = ["busy", "full", "full at its end"]
+        if process.worker is not None:
+            fates += ["crash before", "crash after"]
         fate = self.chance.choice(fates)
         self.note(f"{process.name}: {fate}")
         return fate
@@ -162,6 +164,7 @@ class World:
         try:
             for line in self.checker.look(PER_TENANT):
                 self.note(f"{who} appends {line}")
+            self.rules.committed()
             self.transactions += 1
             if self.transactions % VERIFY_EVERY == 0:
                 self.checker.look_at_views()
@@ -383,21 +386,3 @@ class World:
             self.checker.close()
         for file in self.database.parent.glob(self.database.name + "*"):
             file.unlink()
-
-
-def simulate(seed: int, folder: Path) -> World:
-    """Run a seed. What it raises says how to run it again, and has its story."""
-    world = World(seed, folder)
-    logger = logging.getLogger("dispatcher")
-    level = logger.level
-    # There is trouble enough for a warning at every step.
-    logger.setLevel(logging.CRITICAL)
-    try:
-        world.run()
-    except BaseException as error:
-        error.add_note("\n".join(world.story[-60:]))
-        error.add_note(f"again: PYTHONHASHSEED=0 python -m tests.simulation --from {seed} --seeds 1")
-        raise
-    finally:
-        logger.setLevel(level)
-    return world
