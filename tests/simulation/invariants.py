@@ -50,7 +50,7 @@ class Delivery:
 @dataclass
 class Checker:
     database: Path
-    arrivals: Counter[str]
+    arrivals: Counter[str] = field(default_factory=Counter)
     """Requests at receivers, by delivery."""
     endpoints: dict[str, Endpoint] = field(default_factory=dict)
     deliveries: dict[str, Delivery] = field(default_factory=dict)
@@ -64,6 +64,16 @@ class Checker:
     revived: set[str] = field(default_factory=set)
     """In the latest transaction; and what was disabled in it."""
     disabled: set[str] = field(default_factory=set)
+    holders: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Of the deliveries that are claimed: the fence, and which worker has it."""
+    claimed: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Claims ever, by worker and delivery; and requests sent."""
+    requests: Counter[tuple[str, str]] = field(default_factory=Counter)
+    in_flight: dict[tuple[str, str], set[int]] = field(default_factory=dict)
+    """By lane: the fences of requests that have no answer yet."""
+    reached: dict[tuple[str, str], int] = field(default_factory=dict)
+    """By lane: the order of the latest event that came to the receiver."""
+    ever_revived: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.connection = sqlite3.connect(self.database, isolation_level=None)
@@ -71,9 +81,8 @@ class Checker:
     def close(self) -> None:
         self.connection.close()
 
-    def look(self, per_tenant: int) -> list[str]:
-        """Check what was appended and claimed since the last time; the story of it, a line an entry."""
-        told = []
+    def look(self, per_tenant: int) -> None:
+        """Check what was appended and claimed since the last time."""
         # In one transaction a claim may come before what would have forbidden it.
         self.revived, self.disabled = set(), set()
         before = {name: endpoint.concurrency for name, endpoint in self.endpoints.items()}
@@ -85,24 +94,24 @@ class Checker:
             must(position == self.position + 1, "positions have no gaps:", position)
             must(ts >= self.ts, "time never goes back:", position)
             self.position, self.ts = position, ts
-            told.append(f"{position} {kind} {delivery or endpoint or ''} {data}")
             handle = getattr(self, f"_{kind}", None)
             if handle is not None:
                 handle(json.loads(data), ts, position, endpoint, delivery)
         self._look_at_claims(per_tenant, before)
         self._count()
-        return told
 
     def _look_at_claims(self, per_tenant: int, before: dict[str, int]) -> None:
         rows = self.connection.execute(
-            "SELECT fence, endpoint_id, lane, delivery_id, attempt, started_at, leased_until"
+            "SELECT fence, endpoint_id, lane, delivery_id, attempt, started_at, leased_until, worker"
             " FROM dispatcher_claims"
         ).fetchall()
         standing = {row[0]: row[3] for row in rows}
         self.leases = {row[3]: row[6] for row in rows}
-        for fence, endpoint_id, lane, delivery_id, attempt, started_at, leased_until in rows:
+        self.holders = {row[3]: (row[0], row[7]) for row in rows}
+        for fence, endpoint_id, lane, delivery_id, attempt, started_at, leased_until, worker in rows:
             if self.claims.get(fence) == delivery_id:
                 continue
+            self.claimed[worker, delivery_id] += 1
             must(fence > self.fences, "a fence is never used again:", fence)
             endpoint, delivery = self.endpoints[endpoint_id], self.deliveries[delivery_id]
             held = endpoint.disabled and endpoint_id not in self.disabled
@@ -151,6 +160,44 @@ class Checker:
         states = [d.state for d in self.deliveries.values()]
         expected = tuple(map(states.count, ("pending", *FINAL)))
         must(counted == expected, "conservation:", counted, expected)
+
+    def sent(self, worker: str, delivery_id: str) -> int | None:
+        """A worker sends a request; the fence of its claim, None if that was taken from it meanwhile."""
+        self.requests[worker, delivery_id] += 1
+        claims = self.claimed[worker, delivery_id]
+        must(self.requests[worker, delivery_id] <= claims, "one request for each claim:", delivery_id)
+        fence, holder = self.holders.get(delivery_id, (None, None))
+        if fence is None or holder != worker:
+            return None
+        others = self.in_flight.setdefault(self._lane(delivery_id), set())
+        must(not others & self.claims.keys(), "never two requests in flight in a lane:", delivery_id)
+        others.add(fence)
+        return fence
+
+    def answered(self, delivery_id: str, fence: int | None) -> None:
+        if fence is not None:
+            self.in_flight[self._lane(delivery_id)].discard(fence)
+
+    def arrived(self, delivery_id: str, fence: int | None) -> None:
+        """A request is at the receiver, sent under a claim or after that was taken away."""
+        must(delivery_id in self.deliveries, "nothing is sent that is not in the log:", delivery_id)
+        self.arrivals[delivery_id] += 1
+        if fence not in self.claims:
+            return  # One that was lost or released may come late.
+        lane, order = self._lane(delivery_id), self.deliveries[delivery_id].order
+        in_order = order >= self.reached.get(lane, 0) or delivery_id in self.ever_revived
+        must(in_order, "events come to the receiver in the order of their lane:", delivery_id)
+        self.reached[lane] = max(order, self.reached.get(lane, 0))
+
+    def _lane(self, delivery_id: str) -> tuple[str, str]:
+        delivery = self.deliveries[delivery_id]
+        return delivery.endpoint, delivery.lane
+
+    def look_at_the_end(self) -> None:
+        for delivery_id, count in self.arrivals.items():
+            explained = count <= self.deliveries[delivery_id].tried
+            must(explained, "each request is an attempt in the log, lost and released ones too:", delivery_id)
+        self.look_at_views()
 
     def look_at_views(self) -> None:
         """Whether each delivery's row says what the entries came to."""
@@ -225,6 +272,7 @@ class Checker:
         must(one.state == "dead" and not one.erased, "only the dead are revived:", delivery)
         one.state, one.attempts, one.due = "pending", 0, ts
         self.revived.add(delivery)
+        self.ever_revived.add(delivery)
 
     def _Cancelled(self, data: Any, ts: int, position: int, endpoint: str, delivery: str) -> None:
         must(self.deliveries[delivery].state == "pending", "only what is pending is cancelled:", delivery)

@@ -225,13 +225,10 @@ MUTATIONS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
 def seeds_until_found(name: str, folder: Path, most: int = MOST_SEEDS) -> tuple[int, str] | None:
     """After how many seeds, and by what."""
     for seed in range(most):
-        try:
-            with MUTATIONS[name]():
-                simulate(seed, folder)
-        except BaseException as found:
-            if isinstance(found, KeyboardInterrupt):
-                raise
-            return seed + 1, str(found).splitlines()[0] if str(found) else repr(found)
+        with MUTATIONS[name]():
+            error = simulate(seed, folder).error
+        if error is not None:
+            return seed + 1, str(error).partition("\n")[0] or repr(error)
     return None
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from unittest.mock import patch
@@ -16,8 +17,9 @@ from dispatcher.errors import DatabaseBusy, DatabaseFull, StorageError
 from dispatcher.live import Dispatcher
 from dispatcher.log.commit import LARGEST_BATCH, Commit, Committer, Piece
 from dispatcher.worker.worker import Worker
+from tests.simulation.chances import Faults
 from tests.simulation.network import Sending
-from tests.simulation.virtual import VirtualClock
+from tests.simulation.virtual import RUNNER, VirtualClock
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -26,6 +28,14 @@ T = TypeVar("T")
 LOOKING = 5.0
 """Seconds between looks at what others did: in less of them a seed takes too long."""
 PER_TENANT = 4
+FATES = (
+    "a locked database",
+    "a full disk",
+    "a disk that is full in the end",
+    "a crash before the commit",
+    "a crash after the commit",
+)
+"""Of a transaction."""
 
 
 class Crashed(BaseException):
@@ -68,7 +78,7 @@ class SimulatedCommitter(Committer):
         self._waiting.append(Piece(work, future, about))
         if not self._is_due:
             self._is_due = True
-            self._process.later(self._process.world.commit_takes(), self.work_off)
+            self._process.later(self._process.commit_takes(), self.work_off)
         return future
 
     def work_off(self) -> None:
@@ -103,12 +113,18 @@ class Recurring:
 class Process:
     """From its start to its crash or its orderly end."""
 
-    def __init__(self, world: World, name: str, *, works: bool) -> None:
+    def __init__(self, world: World, name: str, life: int, *, works: bool) -> None:
         self.world = world
         self.name = name
-        self.dead = False
+        self.life = f"{name}.{life}"
+        """Whoever starts after a crash is another one."""
+        self.dead = self.crashed = False
         self.stalled_until = 0.0
-        self.clock = VirtualClock(world.loop, world.clock_is_wrong())
+        self.clock = VirtualClock(world.loop, world.wrong_clock(world.chances.of(f"{self.life}/clock")))
+        self._awaits = Faults(world.chances, f"{self.life}/await", world.faults / 4)
+        self._transactions = Faults(world.chances, f"{self.life}/transaction", world.faults)
+        self._commits = world.chances.of(f"{self.life}/commits")
+        self._abandoned: list[Coroutine[Any, Any, Any]] = []
         with patch("dispatcher.live.facade.Committer", partial(SimulatedCommitter, self)):
             self.live = Dispatcher(
                 world.database, keyring=world.keyring, clock=self.clock, transport=Sending(self)
@@ -122,42 +138,92 @@ class Process:
                 self.live._committer,
                 self.live._vault,
                 Sending(self),
-                name=name,
+                name=self.life,
                 concurrency=6,
                 per_tenant=PER_TENANT,
+                mails=2,
                 poll=LOOKING,
             )
-            self.task = world.loop.create_task(self._deliver(self.worker))
+            context = copy_context()
+            context.run(RUNNER.set, self)
+            self.task = world.loop.create_task(self.worker.deliver(), context=context)
+            self.task.add_done_callback(self._ended)
 
     def check(self) -> None:
         """Raises Crashed once it has."""
         if self.dead:
             raise Crashed
 
+    @property
+    def is_stalled(self) -> bool:
+        return self.stalled_until > self.world.loop.time()
+
     def later(self, seconds: float, call: Callable[[], object]) -> None:
         self.world.loop.call_later(seconds, self._call, call)
+
+    def commit_takes(self) -> float:
+        """Seconds until its committer gets to what it is given."""
+        slow = self.world.faults and not self.world.healed
+        return self._commits.choice((0.0, 0.001, 0.01, 0.01, 0.5, 3.0)) if slow else 0.001
+
+    def stall(self, seconds: float) -> None:
+        self.world.note(self.life, "stands still")
+        self.stalled_until = self.world.loop.time() + seconds
 
     def crash(self) -> None:
         """Whatever it was doing ends here, without another word."""
         if self.dead:
             return
-        self.dead = True
-        self.world.note(f"{self.name} crashes")
+        self.dead = self.crashed = True
+        self.world.note(self.life, "crashes")
         if self.task is not None:
             self.task.cancel()
         self.live._database.close()
         self.live._reading.close()
-        self.world.crashed(self)
+        self.world.start_again(self)
 
     async def end(self, grace: float) -> None:
         """In order."""
-        self.world.note(f"{self.name} ends")
+        self.world.note(self.life, "ends")
         if self.worker is not None and self.task is not None:
             self.worker.end(grace)
-            await self.task
+            with suppress(Crashed):
+                await self.task
         if not self.dead:
-            self.live.close()
+            with suppress(Crashed):
+                self.live.close()
             self.dead = True
+
+    def clear_away(self) -> None:
+        """What it never came to."""
+        self.dead = True
+        for task in self._abandoned:
+            with suppress(BaseException):
+                task.close()
+        self.live._database.close()
+        self.live._reading.close()
+
+    # What may happen wherever a task of its own awaits.
+
+    def interruption(self) -> float:
+        self.check()
+        if not self.world.healed and (fault := self._awaits.strike()) is not None:
+            if fault.random() < 0.5:
+                self.crash()
+                raise Crashed
+            self.stall(fault.choice((0.1, 1, 12, 30, 60, 200)))
+        return self.stalled_until - self.world.loop.time()
+
+    def abandon(self, task: Coroutine[Any, Any, Any]) -> None:
+        self._abandoned.append(task)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if (
+            not task.cancelled()
+            and (error := task.exception()) is not None
+            and not isinstance(error, Crashed)
+        ):
+            self.world.fail(error)
 
     def _call(self, call: Callable[[], object]) -> None:
         if self.dead:
@@ -171,30 +237,26 @@ class Process:
         except Crashed:
             self.crash()
 
-    async def _deliver(self, worker: Worker) -> None:
-        try:
-            await worker.deliver()
-        except (Crashed, asyncio.CancelledError):
-            if not self.dead:
-                self.crash()
-
     @contextmanager
     def _faulty_write(self) -> Iterator[Connection]:
         self.check()
-        fate = self.world.fate_of_transaction(self)
-        if fate == "busy":
+        fault = None if self.world.healed else self._transactions.strike()
+        fate = None if fault is None else fault.choice(FATES)
+        if fate is not None:
+            self.world.note(self.life, f"meets {fate}")
+        if fate == "a locked database":
             raise DatabaseBusy("made up")
-        if fate == "full":
+        if fate == "a full disk":
             raise DatabaseFull("made up")
         with self._write() as connection:
             self.world.rules.begin()
             yield connection
-            if fate == "full at its end":
+            if fate == "a disk that is full in the end":
                 raise DatabaseFull("made up")
-            if fate == "crash before":
+            if fate == "a crash before the commit":
                 self.crash()
                 raise Crashed
-        self.world.committed(self.name)
-        if fate == "crash after":
+        self.world.committed(self.life)
+        if fate == "a crash after the commit":
             self.crash()
             raise Crashed

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
 from dispatcher.core.decide import decide
 from dispatcher.core.entries import Entry
 from dispatcher.core.evolve import evolve
@@ -40,11 +45,18 @@ class Rules:
         """A transaction begins: whatever was decided in one that was undone has not been."""
         self._applied.clear()
 
-    def committed(self) -> None:
+    def committed(self) -> Iterator[dict[str, Any]]:
+        """Each operation as JSON, with its ts and the positions of its entries, or why it was refused."""
         for operation, ts, decided in self._applied:
             again = decide(self._state, operation, ts)
             same = (again.code if isinstance(again, Refusal) else again) == decided
             must(same, "the rules alone decide the same:", operation, decided, again)
-            for entry in [] if isinstance(again, Refusal) else again:
+            told = {"ts": ts, **msgspec.to_builtins(operation)}
+            if isinstance(again, Refusal):
+                yield {**told, "refused": again.code}
+                continue
+            first = self._state.position + 1
+            for entry in again:
                 evolve(self._state, entry)
+            yield {**told, "entries": list(range(first, self._state.position + 1))}
         self._applied.clear()
