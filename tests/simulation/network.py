@@ -66,14 +66,17 @@ class Receiver:
 class Network:
     """Between the processes and the receivers."""
 
+    endpoints = ENDPOINTS
+    """By their URLs."""
+
     def __init__(self, chances: Chances) -> None:
         self.receivers = {name: Receiver(chances.of(f"receiver/{name}")) for name in ENDPOINTS.values()}
         self.healed = False
 
-    def reaction(self, endpoint_id: str, now: float) -> Reaction:
+    def reaction(self, delivery_id: str, now: float) -> Reaction:
         if self.healed:
             return Reaction(0.01, 0.01, 200)
-        return self.receivers[endpoint_id].reaction(now)
+        return self.receivers[delivery_id.rpartition("/")[0]].reaction(now)
 
 
 class Sending:
@@ -84,12 +87,12 @@ class Sending:
 
     async def send(self, request: Request) -> Answer:
         world, worker = self._process.world, self._process.life
-        endpoint_id = ENDPOINTS[request.url]
+        endpoint_id = world.network.endpoints[request.url]
         event_id = dict(request.headers)["webhook-id"]
         assert event_id.encode() in request.body
         delivery_id = f"{endpoint_id}/{event_id}"
         fence = world.sent(worker, delivery_id)
-        there, back, what, hint, twice = world.network.reaction(endpoint_id, world.loop.time())
+        there, back, what, hint, twice = world.network.reaction(delivery_id, world.loop.time())
         if what != "connection_refused":
             # Once it is on its way it arrives, whatever becomes of the sender.
             world.loop.call_later(there, world.arrived, delivery_id, fence)

@@ -163,8 +163,7 @@ class Process:
 
     def commit_takes(self) -> float:
         """Seconds until its committer gets to what it is given."""
-        slow = self.world.faults and not self.world.healed
-        return self._commits.choice((0.0, 0.001, 0.01, 0.01, 0.5, 3.0)) if slow else 0.001
+        return self.world.commit_takes(self._commits)
 
     def stall(self, seconds: float) -> None:
         self.world.note(self.life, "stands still")

@@ -89,7 +89,7 @@ class World:
 
     async def _live(self) -> None:
         self._start("api", works=False)
-        self.checker = Checker(self.database)
+        self.begin_checking()
         register_all(self, self.processes[0].live)
         for number in range(self._workers):
             self._start(f"worker-{number}", works=True)
@@ -103,6 +103,9 @@ class World:
             process.stalled_until = 0.0
         await trouble
         await self._heal()
+
+    def begin_checking(self) -> None:
+        self.checker = Checker(self.database)
 
     def _start(self, name: str, *, works: bool) -> None:
         self._lives[name] += 1
@@ -147,6 +150,11 @@ class World:
     def wrong_clock(self, chance: Random) -> float:
         """Seconds."""
         return chance.choice([0.0, 0.0, 0.0, 86_400.0, -86_400.0, 0.5]) if self.faults else 0.0
+
+    def commit_takes(self, chance: Random) -> float:
+        """Seconds until a committer gets to what it is given."""
+        slow = self.faults and not self.healed
+        return chance.choice((0.0, 0.001, 0.01, 0.01, 0.5, 3.0)) if slow else 0.001
 
     def start_again(self, process: Process) -> None:
         """In a while."""
